@@ -31,7 +31,7 @@ def log_buffer(source: Source, options: Options, *, is_auto: bool) -> None:
     """
     if not (options.shuffle and isinstance(source, IndexedSource)):
         return
-    sources = [("", source, options.buffer_rows)]
+    sources = [("", source, options.shuffled_rows)]
     if isinstance(source, MixedSource):
         sources = [
             (f' of "{own.name}"', own.source, own.buffer_size or 0)

@@ -152,6 +152,12 @@ class Options:
         return replace(self, buffer_size=rows, bucket_rows=min(rows, _BUCKET_ROWS))
 
     @property
+    def shuffled_rows(self) -> int:
+        """Rows that are permuted together: with `pack`, sequences divide the buffer."""
+        splits = self.splits if self.pack is not None and self.splits is not None else 1
+        return -(-self.buffer_rows // splits)
+
+    @property
     def buffer_rows(self) -> int:
         """Rows of the buffer; 0 if the first rows of a stream decide, or if nothing is buffered."""
         return 0 if self.buffer_size == "auto" else self.buffer_size

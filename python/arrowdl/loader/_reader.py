@@ -67,7 +67,7 @@ class EpochReader:
 
     def _open(self, source: Source, options: Options) -> None:
         if options.shuffle and isinstance(source, IndexedSource):
-            source = source.cut_for_shuffle(options.buffer_rows)
+            source = source.cut_for_shuffle(options.shuffled_rows)
         self._source = source
         self._use(Pipeline(source, options))
 

@@ -186,7 +186,14 @@ def test_files_without_row_groups_are_counted(tmp_path: Path) -> None:
             list(loader)
 
 
-@pytest.mark.parametrize("lie", [lack_rows, lack_values])
+@pytest.mark.parametrize("filter", [None, ds.field("id") >= 0])
+def test_the_rows_of_a_dataset_of_datasets_are_counted(path: Path, filter: Any) -> None:
+    one = ds.dataset(path.parent)
+    with pytest.raises(OSError, match=MESSAGE):
+        read(ds.dataset([one, one]), filter=filter)
+
+
+@pytest.mark.parametrize("lie", [lack_rows, lack_values, hide_rows])
 def test_the_rows_of_a_file_object_are_counted(tmp_path: Path, lie: Lie) -> None:
     write(tmp_path / "data" / "1.parquet")
     lie(tmp_path / "data" / "1.parquet")

@@ -388,7 +388,7 @@ def test_lock_that_another_process_holds(
     assert re.search("another process has held .*lock' for 0.2 s", record.getMessage())
 
 
-@pytest.mark.parametrize("make", ["link", "pipe", "socket", "sparse", "short"])
+@pytest.mark.parametrize("make", ["link", "pipe", "socket", "folder", "sparse", "short"])
 def test_entry_that_is_none(tmp_path: Path, store: Store, make: str) -> None:
     """It is not followed, waited for or read, and makes room for one."""
     cache = DiskCache(tmp_path / "cache", 10_000)
@@ -400,6 +400,8 @@ def test_entry_that_is_none(tmp_path: Path, store: Store, make: str) -> None:
         entry.symlink_to(other)
     elif make == "pipe":
         os.mkfifo(entry)
+    elif make == "folder":
+        entry.mkdir()
     elif make == "socket":
         with socket.socket(socket.AF_UNIX) as made, contextlib.chdir(cache.folder):
             made.bind(entry.name)

@@ -429,3 +429,15 @@ with seeded(1, None):
     assert numpy.random.rand() == first
 """
     run_python(code)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_filter_that_draws_finds_a_row_for_later_functions(seed: int) -> None:
+    """Each try has other draws: with one seed for all, some Loaders found no row that is kept."""
+
+    def keep(batch: Any) -> Any:
+        return np.random.rand(len(batch["id"])) < 0.2
+
+    loader = arrowdl.Loader(TABLE, 4, framework="numpy", seed=seed)
+    rows = [len(b["id"]) for b in loader.filter(keep).map(lambda batch: batch)]
+    assert sum(rows) > 0

@@ -375,3 +375,17 @@ def test_values_that_are_not_ascii(tmp_path: Path) -> None:
     plan = arrowdl.Loader(path, 2, columns=["i"], filter=ds.field("s") == words[0]).plan()
     with pytest.raises(ValueError, match="give the filter of the plan"):
         read(path, filter=ds.field("s").isin([words[0]]), plan=plan)
+
+
+def test_file_objects_are_filtered_when_they_are_one_table() -> None:
+    def dump(**columns: Any) -> io.BytesIO:
+        sink = io.BytesIO()
+        pq.write_table(pa.table(columns), sink)
+        return sink
+
+    files = [dump(x=[1, 2], y=[5, 6]), dump(x=[3])]
+    for filter, rows in ((ds.field("y") == 5, [1]), (ds.field("y").is_null(), [3])):
+        loader = arrowdl.Loader(files, 2, columns=["x"], filter=filter, framework="numpy")
+        assert [i for batch in loader for i in batch["x"].tolist()] == rows
+    with pytest.raises(TypeError, match="pyarrow expression"):
+        arrowdl.Loader(files, 2, filter="x > 1")

@@ -404,3 +404,25 @@ def test_a_few_row_groups_that_do_not_fit_are_a_warning(
     caplog.clear()
     arrowdl.Loader.mix({"a": folder / "4 units.parquet"}, 8, weights={"a": 1}, shuffle=True)
     assert 'rows of "a"' in caplog.text
+
+
+def test_a_packed_rank_gets_rows_from_everywhere() -> None:
+    """Sequences divide the buffer of blocks: a table that it holds as a whole is cut for that."""
+    rows = 40_000
+    tokens = pa.ListArray.from_arrays(
+        pa.array(range(rows + 1), pa.int32()), pa.array(range(rows), pa.int64())
+    )
+    loader = arrowdl.Loader(
+        pa.table({"tok": tokens}),
+        pack=arrowdl.Pack("tok", 8),
+        global_batch_size=64,
+        splits=8,
+        framework="numpy",
+        shuffle=True,
+        buffer_size=rows,
+        rank=2,
+        world_size=8,
+    )
+    seen = np.concatenate([np.asarray(batch["tok"]).ravel() for batch in loader])
+    assert seen.min() < rows * 0.1
+    assert seen.max() > rows * 0.9

@@ -472,3 +472,12 @@ def test_damaged_plans_are_one_error(store: MemoryStore, tmp_path: Path) -> None
                 assert rows == expected
 
     check_cases(check, 200)
+
+
+def test_columns_that_only_a_filter_reads_were_compared(tmp_path: Path) -> None:
+    """Their types may differ, and a plan of other columns does not know."""
+    pq.write_table(pa.table({"x": [1], "y": pa.array([0.1], pa.float32())}), tmp_path / "0.parquet")
+    pq.write_table(pa.table({"x": [3], "y": [0.1]}), tmp_path / "1.parquet")
+    plan = arrowdl.Loader(tmp_path, 2, columns=["x"]).plan()
+    with pytest.raises(ValueError, match=r"the types of \['y'\] were not compared"):
+        arrowdl.Loader(tmp_path, 2, columns=["x"], filter=ds.field("y") <= 0.1, plan=plan)

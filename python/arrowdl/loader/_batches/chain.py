@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Any
 
 from arrowdl import _core
@@ -196,7 +197,7 @@ class Chain:
         self._finish = finish
         self._read = read
         self._seen: list[_core.DeviceArray] = []
-        self._kept: _core.DeviceArray | None = None
+        self._kept: tuple[_core.DeviceArray, int] | None = None
         self.seconds = 0.0
 
     def __call__(self, item: Item, index: int | None = None) -> Outcome:
@@ -341,29 +342,33 @@ class Chain:
         """
         if self._kept is None:
             self._kept = self._find_kept()
+        rows, seed = self._kept
         try:
-            return self._try(copy.deepcopy(self._kept), self._draws.find_seed(None))
+            return self._try(copy.deepcopy(rows), seed)
         except FunctionError as failure:  # it has not failed before
             raise failure.error from None
 
-    def _find_kept(self) -> _core.DeviceArray:
+    def _find_kept(self) -> tuple[_core.DeviceArray, int]:
+        """Return rows that all filters keep, and the seed of the draws with which they do."""
+        seeds = count(self._draws.find_seed(None))  # a filter may keep rows at random
         for rows in self._seen if self._read is None else self._read():
-            is_kept = self._is_kept(rows)
+            seed = next(seeds) % 2**64
+            is_kept = self._is_kept(rows, seed)
             if is_kept or self._retry is not None:  # which may fail for other rows of these
                 for i in range(len(rows)):
-                    if self._is_kept(rows[i : i + 1]):
-                        return copy.deepcopy(rows[i : i + 1])
+                    own = next(seeds) % 2**64
+                    if self._is_kept(rows[i : i + 1], own):
+                        return copy.deepcopy(rows[i : i + 1]), own
             if is_kept:
-                return copy.deepcopy(rows)
+                return copy.deepcopy(rows), seed
         where = "the epoch" if self._read else "the first batches of the stream"
         raise ValueError(
             f"filter() keeps no row of {where}, and the map() after it needs one, for a batch "
             "without rows: filter in the source (filter=, SQL), or call map() first"
         )
 
-    def _is_kept(self, rows: _core.DeviceArray) -> bool:
+    def _is_kept(self, rows: _core.DeviceArray, seed: int) -> bool:
         try:
-            made = self._try(copy.deepcopy(rows), self._draws.find_seed(None))
-            return not made.is_left
+            return not self._try(copy.deepcopy(rows), seed).is_left
         except FunctionError:
             return False

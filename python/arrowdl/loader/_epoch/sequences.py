@@ -160,8 +160,8 @@ class Sequences(EpochSequences):
         ]
         if len(spans) == 1:
             return [rows.read(spans[0], readers)]
-        whole = _WholeRows(rows, self._rows, readers)
-        return [whole.read(span, self._source.read([])) for span in spans]
+        whole, empty = _WholeRows(rows, self._rows, readers), self._source.read([])
+        return [whole.read(span, empty) for span in spans]
 
     def _widen(self, index: int, span: Span) -> Span:
         """Return the rows of the sequence's shuffle windows that have rows of `span`."""

@@ -13,6 +13,7 @@ from arrowdl.loader._skipped import CANNOT_READ
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
+    import pyarrow.parquet as pq
 
 Batch = TypeVar("Batch", bound=Sized)
 NameUnit = Callable[[int], str]  # takes the position of a unit, names it for users
@@ -128,6 +129,18 @@ def check_groups(
     )
 
 
+def check_rows(
+    batches: Iterator[pa.RecordBatch],
+    fragments: Sequence[ds.Fragment],
+    schema: pa.Schema,
+    options: Mapping[str, Any],
+) -> Iterator[pa.RecordBatch]:
+    """Check the batches of a scan as `check_groups` does, if all fragments have row groups."""
+    if not all(hasattr(fragment, "row_groups") for fragment in fragments):
+        return batches
+    return check_groups(batches, fragments, list_counts(fragments), schema, options)
+
+
 def _count_alone(
     fragments: Sequence[ds.Fragment], schema: pa.Schema, options: Mapping[str, Any], position: int
 ) -> int:
@@ -160,17 +173,25 @@ def list_counts(fragments: Iterable[ds.Fragment]) -> list[int]:
     RowCountError
         A column has more values than its row group has rows: a scan would drop them.
     """
+    return [
+        rows
+        for fragment in fragments
+        for rows in count_groups(
+            fragment.metadata, [group.id for group in fragment.row_groups], repr(fragment.path)
+        )
+    ]
+
+
+def count_groups(metadata: pq.FileMetaData, groups: Iterable[int], name: str) -> list[int]:
+    """List the rows of row groups of a file; see `list_counts`."""
+    flat = _find_flat(metadata.schema)
     counts = []
-    for fragment in fragments:
-        metadata = fragment.metadata
-        flat = _find_flat(metadata.schema)
-        for group in fragment.row_groups:
-            values = 0
-            if flat is not None:
-                values = metadata.row_group(group.id).column(flat).num_values
-            if values > group.num_rows:
-                raise refuse(f"{fragment.path!r}, row group {group.id}", values, group.num_rows)
-            counts.append(group.num_rows)
+    for number in groups:
+        group = metadata.row_group(number)
+        values = 0 if flat is None else group.column(flat).num_values
+        if values > group.num_rows:
+            raise refuse(f"{name}, row group {number}", values, group.num_rows)
+        counts.append(group.num_rows)
     return counts
 
 

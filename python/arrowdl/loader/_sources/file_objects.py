@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from arrowdl.loader._sources.counted import refuse
-from arrowdl.loader._sources.filters import apply_filter, find_columns
+from arrowdl.loader._sources.counted import count_groups, refuse
+from arrowdl.loader._sources.filters import apply_filter, check_filter, find_columns
 from arrowdl.loader._sources.int96 import UNIT, check_digits, list_int96
 from arrowdl.loader._sources.scans import naming_files
 from arrowdl.loader._sources.unify_schemas import (
@@ -73,6 +73,7 @@ def read_tables(objects: Sequence[Any], columns: list[str] | None, filter: Any) 
     """
     import pyarrow as pa
 
+    check_filter(filter)
     tables = []
     for obj in objects:
         with naming_files([repr(obj)]):
@@ -80,7 +81,7 @@ def read_tables(objects: Sequence[Any], columns: list[str] | None, filter: Any) 
     schemas = [(repr(obj), table.schema) for obj, table in zip(objects, tables, strict=True)]
     unified = unify_schemas(schemas, choose_read(columns, filter))
     whole = [read_alike(table, unified) for table in (unified.schema.empty_table(), *tables)]
-    return pa.concat_tables(whole, promote_options="default")
+    return apply_filter(pa.concat_tables(whole, promote_options="default"), filter)
 
 
 def _read_table(obj: Any, columns: list[str] | None, filter: Any) -> pa.Table:
@@ -100,8 +101,9 @@ def _read_table(obj: Any, columns: list[str] | None, filter: Any) -> pa.Table:
         if int96 := list_int96(reader.schema, table.column_names):
             nanos = pq.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="ns")
             check_digits(repr(obj), table.select(int96), nanos.read(int96))
-        if table.num_rows != reader.metadata.num_rows:
-            raise refuse(repr(obj), table.num_rows, reader.metadata.num_rows)
+        rows = sum(count_groups(reader.metadata, range(reader.num_row_groups), repr(obj)))
+        if table.num_rows != rows:
+            raise refuse(repr(obj), table.num_rows, rows)
     elif start == _IPC_FILE:
         table = pa.ipc.open_file(file).read_all()
     elif start.startswith(_IPC_STREAM):
@@ -111,7 +113,7 @@ def _read_table(obj: Any, columns: list[str] | None, filter: Any) -> pa.Table:
             f"{obj!r} has neither Parquet nor Arrow IPC: it starts with {start!r}. Other formats "
             "can be read into a table, pyarrow.csv.read_csv(file)"
         )
-    return apply_filter(table, filter)
+    return table
 
 
 def _read_bytes(obj: Any) -> pa.Buffer:

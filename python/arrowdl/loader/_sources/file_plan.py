@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl.loader._sources.fields import choose_columns
-from arrowdl.loader._sources.filters import describe_filter, show_filter
+from arrowdl.loader._sources.filters import describe_filter, find_columns, show_filter
 from arrowdl.loader._storage.readers import Stamp
 
 if TYPE_CHECKING:
@@ -231,7 +231,9 @@ class FilePlan:
                 "without one"
             )
         known = None if self.columns is None else {name.split(".")[0] for name in self.columns}
-        wanted = choose_columns(columns, self.schema) or self.schema.names
+        wanted = list(choose_columns(columns, self.schema) or self.schema.names)
+        if self.filter is None and filter is not None:
+            wanted += sorted(find_columns(self.schema.names, [], filter) - set(wanted))
         others = [name for name in wanted if known is not None and name.split(".")[0] not in known]
         if others:
             raise ValueError(

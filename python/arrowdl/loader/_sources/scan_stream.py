@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
+from arrowdl.loader._sources.counted import check_rows
 from arrowdl.loader._sources.file_stamps import FileStamps, check_footers
 from arrowdl.loader._sources.filters import find_columns, keep_rows
 from arrowdl.loader._sources.fragments import join_fragments
@@ -76,7 +77,10 @@ class Scan:
         scanner = self._dataset.scanner(columns=query.projection, **options)
         found = [fragment for fragment in fragments if hasattr(fragment, "path")]
         candidates = list(map(Candidate, paths, found))
-        return scan(scanner, paths, self._stamps.check, partial(query.find_damage, candidates))
+        find = partial(query.find_damage, candidates)
+        batches = scan(scanner, paths, self._stamps.check, find)
+        options["columns"] = query.projection
+        return check_rows(batches, fragments, query.schema, options)
 
     def _scan_filtered(self, options: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
         """Scan the row groups of which the filter may keep rows, some files at a time."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl import _core
 from arrowdl.loader._skipped import CANNOT_READ
-from arrowdl.loader._sources.counted import RowCountError, check_groups, list_counts
+from arrowdl.loader._sources.counted import RowCountError, check_rows
 from arrowdl.loader._sources.fields import find_paths, forget_pandas
 from arrowdl.loader._sources.filters import add_mask, find_columns, show_filter, views_to_strings
 from arrowdl.loader._sources.ipc import Part, is_ipc, split_file
@@ -160,10 +160,12 @@ class Query:
             check(paths)
             if note is not None:
                 note("".join(paths))
-            scanner = self._make_scanner([part.fragment for part in parts], options)
+            some = [part.fragment for part in parts]
             candidates = [Candidate(part.path, part.fragment) for part in parts]
             find = partial(self.find_damage, candidates)
-            yield from self.keep(scan(scanner, paths, check, find))
+            batches = scan(self._make_scanner(some, options), paths, check, find)
+            chosen = {"columns": self.scanned, **options}
+            yield from self.keep(check_rows(batches, some, self.read_schema, chosen))
 
     def scan_files(
         self,
@@ -183,10 +185,7 @@ class Query:
         )
         options = {"columns": self.scanned, **options}
         batches = scan(chosen.scanner(**options), paths, check, find, note)
-        if all(hasattr(fragment, "row_groups") for fragment in fragments):
-            counts = list_counts(fragments)  # before the filter drops rows
-            batches = check_groups(batches, fragments, counts, self.read_schema, options)
-        return self.keep(batches)
+        return self.keep(check_rows(batches, fragments, self.read_schema, options))
 
     def find_damage(self, candidates: Sequence[Candidate], done: int) -> str:
         """Say which of `candidates` cannot be read, after the first `done`; see there."""

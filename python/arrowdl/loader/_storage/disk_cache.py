@@ -164,15 +164,17 @@ class DiskCache:
             data = self._read_entry(file, name, nbytes)
         if data is None:
             with contextlib.suppress(OSError):  # read-only: it stays, and is refused each time
-                path.unlink()
+                is_folder = path.is_dir() and not path.is_symlink()
+                path.rmdir() if is_folder else path.unlink()
         return data
 
     def _read_entry(self, file: int, name: str, nbytes: int) -> bytes | None:
         """Read and close the file of an entry, of which nothing is believed."""
+        status = os.fstat(file)
+        if not self._is_of_user(status) or status.st_size != nbytes + _END.size:
+            os.close(file)  # open() refuses a folder, and does not close it
+            return None
         with open(file, "rb") as opened:
-            status = os.fstat(file)
-            if not self._is_of_user(status) or status.st_size != nbytes + _END.size:
-                return None
             try:
                 data = opened.read(nbytes)
                 end = opened.read(_END.size)
