@@ -114,13 +114,14 @@ class Scan:
     def _scan_foreign(self, options: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
         """Scan a dataset that is written in Python, whose own filter need not be Arrow's."""
         query = self._query
-        if query.filter is None:
-            scanner = self._dataset.scanner(columns=query.projection, **options)
+        if query.filter is None or isinstance(query.filter, str):  # Lance evaluates SQL
+            chosen = {} if query.filter is None else {"filter": query.filter}
+            scanner = self._dataset.scanner(columns=query.projection, **chosen, **options)
             return iter(scanner.to_batches())  # Lance 14's scan_batches() cannot end
         names = query.schema.names
         needed = find_columns(names, query.roots, query.filter)
-        chosen = [name for name in names if name in needed]
-        scanner = self._dataset.scanner(columns=chosen, **options)
+        read = [name for name in names if name in needed]
+        scanner = self._dataset.scanner(columns=read, **options)
         return keep_rows(scanner.to_batches(), query.filter, query.columns)
 
 
