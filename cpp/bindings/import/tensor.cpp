@@ -303,10 +303,13 @@ bool names_no_numbers(std::string_view name) {
     std::string word(start, end);
     std::transform(word.begin(), word.end(), word.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (std::find(std::begin(kNoNumbers), std::end(kNoNumbers), word) != std::end(kNoNumbers)) {
+    name.remove_prefix(static_cast<std::size_t>(end - name.begin()));
+    // "<lib.DType object at 0x...>" is Python's text of an object without one of its own.
+    const bool is_of_python = word == "object" && name.substr(0, 4) == " at ";
+    if (!is_of_python &&
+        std::find(std::begin(kNoNumbers), std::end(kNoNumbers), word) != std::end(kNoNumbers)) {
       return true;
     }
-    name.remove_prefix(static_cast<std::size_t>(end - name.begin()));
   }
   return false;
 }
@@ -314,7 +317,8 @@ bool names_no_numbers(std::string_view name) {
 /// Raises for a tensor without numbers before its library is asked: TensorFlow 2.21 ends the
 /// process then.
 void check_numbers(PyObject* object, const py::object& dtype) {
-  if (!dtype) return;
+  const bool is_method = dtype && PyCallable_Check(dtype.ptr()) && !PyType_Check(dtype.ptr());
+  if (!dtype || is_method) return;
   const auto name = py::str(dtype).cast<std::string>();
   if (!names_no_numbers(name)) return;
   raise_buffer_error("the ", Py_TYPE(object)->tp_name, " of ", name,
@@ -349,7 +353,10 @@ TakenTensor take_by_method(PyObject* object, const py::object& method, Copy copy
     } else if (std::optional<ElementView> view = view_numpy(object, dtype)) {
       return take_view(std::move(*view), copy, stream, elements);
     }
-    if (is_numpys || !is_shared_dtype(dtype)) known_dtypes.add(dtype);
+    // One that is made for each call would fill the list.
+    if (is_numpys || (!is_shared_dtype(dtype) && Py_REFCNT(dtype.ptr()) > 1)) {
+      known_dtypes.add(dtype);
+    }
   }
   try {
     return take_ready(object, method, copy, stream);

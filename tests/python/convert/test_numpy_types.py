@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from typing import Any
 
 import arrowdl
@@ -305,3 +306,32 @@ def test_other_tensors_are_asked(name: str) -> None:
         assert arrowdl.to_numpy(arrowdl.to_arrow_device(tensor)).tolist() == [0, 1, 2]
         assert tensor.asked > 0
     assert sys.getrefcount(dtype) < 10
+
+
+class Silent:
+    """A dtype without a text of its own: Python's has the word "object"."""
+
+
+def test_texts_of_python_say_nothing_of_elements() -> None:
+    tensor = Counting(Silent())
+    assert arrowdl.to_numpy(arrowdl.to_arrow_device(tensor)).tolist() == [0, 1, 2]
+    tensor = Counting([].append)  # a method
+    assert arrowdl.to_numpy(arrowdl.to_arrow_device(tensor)).tolist() == [0, 1, 2]
+
+
+def test_dtypes_that_are_made_for_each_call_are_not_kept() -> None:
+    made: list[weakref.ref[Silent]] = []
+
+    class Making(Counting):
+        @property
+        def dtype(self) -> Any:
+            made.append(weakref.ref(dtype := Silent()))
+            return dtype
+
+        @dtype.setter
+        def dtype(self, value: Any) -> None:
+            pass
+
+    for _ in range(30):
+        arrowdl.to_arrow_device(Making(None))
+    assert [found() for found in made] == [None] * len(made)
