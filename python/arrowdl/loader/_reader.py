@@ -67,7 +67,9 @@ class EpochReader:
 
     def _open(self, source: Source, options: Options) -> None:
         if options.shuffle and isinstance(source, IndexedSource):
-            source = source.cut_for_shuffle(options.shuffled_rows)
+            is_mixed = isinstance(source, MixedSource)  # whose sequences share each buffer
+            rows = options.buffer_rows if is_mixed else options.shuffled_rows
+            source = source.cut_for_shuffle(rows)
         self._source = source
         self._use(Pipeline(source, options))
 

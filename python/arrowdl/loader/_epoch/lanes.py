@@ -119,7 +119,9 @@ class Lanes:
 
     def read(self, start: int, stop: int, readers: int = 1) -> _core.DeviceStream:
         """Read rows `start` to `stop`; `readers` as in `IndexedSource.read`."""
-        if len(self._lanes) == 1 or start >= stop:
+        if start >= stop:
+            return self._source.read([])
+        if len(self._lanes) == 1:
             return self._read_lane(0, start, stop, readers)
         spans = list(zip(self._count(start), self._count(stop), strict=True))
         readers *= sum(first < last for first, last in spans)

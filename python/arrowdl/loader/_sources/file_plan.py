@@ -233,7 +233,8 @@ class FilePlan:
         known = None if self.columns is None else {name.split(".")[0] for name in self.columns}
         wanted = list(choose_columns(columns, self.schema) or self.schema.names)
         if self.filter is None and filter is not None:
-            wanted += sorted(find_columns(self.schema.names, [], filter) - set(wanted))
+            filtered = find_columns(self.schema.names, [], filter) - set(self.partitions)
+            wanted += sorted(filtered - set(wanted))
         others = [name for name in wanted if known is not None and name.split(".")[0] not in known]
         if others:
             raise ValueError(
