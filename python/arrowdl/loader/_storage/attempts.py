@@ -28,12 +28,18 @@ class TimeUpError(TimeoutError):
     """A request has taken all of its time; its text says how far it came."""
 
 
+def _name_thread() -> str:
+    """Name this thread; current_thread() would keep a dummy for each thread of another library."""
+    number = threading.get_ident()
+    return next((thread.name for thread in threading.enumerate() if thread.ident == number), "")
+
+
 class _Attempt:
     """A request in a thread."""
 
     def __init__(self, function: Callable[[], Any], seconds: float) -> None:
         self._call: Callable[[], Any] | None = partial(copy_context().run, function)
-        self._caller = threading.current_thread().name
+        self._caller = _name_thread()
         self.end = time.monotonic() + seconds
         self.describe: Callable[[], str] = lambda: ""
         self.done = threading.Event()
@@ -45,7 +51,7 @@ class _Attempt:
         assert self._call is not None
         _thread.attempt = self
         thread = threading.current_thread()
-        name, thread.name = thread.name, self._caller
+        name, thread.name = thread.name, self._caller or thread.name
         try:
             with GATE.enter():
                 self.result = self._call()
