@@ -40,10 +40,11 @@ class DeviceArray {
  public:
   DeviceArray() = default;
 
-  /// Takes over `schema` and `array`, and checks the structs without reading buffers, apart from the
-  /// sizes of the data buffers of views in memory of the CPU that is ready. The sizes of other
-  /// buffers cannot be checked, only that they fit the address space. Raises ValueError for structs that are malformed or contradict each
-  /// other, and releases them. `releaser`, if given, releases both instead of their own callbacks.
+  /// Takes over `schema` and `array`, and checks the structs without reading buffers, apart from
+  /// the sizes of the data buffers of views in memory of the CPU that is ready. The sizes of other
+  /// buffers cannot be checked, only that they fit the address space. Raises ValueError for structs
+  /// that are malformed or contradict each other, and releases them. `releaser`, if given, releases
+  /// both instead of their own callbacks.
   static DeviceArray import(OwnedSchema schema, OwnedDeviceArray array,
                             Releaser releaser = nullptr);
   /// The same for one of many arrays of one `schema`.

@@ -75,8 +75,8 @@ Range read_list(const DeviceArray& array, int64_t i, int64_t child_length);
 /// data buffers. The bytes of an inline view replace prefix, buffer_index and offset.
 ArrowBinaryViewRef read_view(const DeviceArray& array, int64_t i);
 
-/// The bytes of data buffer `i` of binary views. Raises ValueError if that is less than 0. Waits for
-/// nothing: the host has to be able to read the memory.
+/// The bytes of data buffer `i` of binary views. Raises ValueError if that is less than 0. Waits
+/// for nothing: the host has to be able to read the memory.
 int64_t read_data_size(const DeviceArray& array, int64_t i);
 
 inline bool is_inline(const ArrowBinaryViewRef& view) noexcept {
