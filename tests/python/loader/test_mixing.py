@@ -21,7 +21,7 @@ from arrowdl.loader._epoch.lanes import Lanes, arrange_units
 from arrowdl.loader._sources.base import IndexedSource
 from arrowdl.loader._sources.table import TableSource
 from helpers.random_cases import choose_examples
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 ROWS, BATCH = 400_000, 256
@@ -128,6 +128,7 @@ def test_a_table_that_does_not_fit_is_mixed_in_small_blocks(rows: int, table: pa
     st.sampled_from([None, 0.0, 0.7]),
     st.randoms(use_true_random=False),
 )
+@example(units=[0], count=1, rows=1, phase=0.0, draw=random.Random(0))
 @settings(max_examples=choose_examples(60, 2_000), deadline=None)
 def test_random_spans_of_lanes(
     units: list[int], count: int, rows: int, phase: float | None, draw: random.Random

@@ -113,7 +113,9 @@ class Lanes:
         self._total = sum(self._sizes)
         self._turn = max(rows, _LEAST_ROWS * len(self._lanes))
         self._shifts = [
-            0 if phase is None else int(lane.ends[0] * ((phase + i / len(self._lanes)) % 1))
+            int(lane.ends[0] * ((phase + i / len(self._lanes)) % 1))
+            if phase is not None and lane.ends
+            else 0
             for i, lane in enumerate(self._lanes)
         ]
 
