@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._sources import delta as source_of_delta
+from arrowdl.loader._tables import delta as source_of_delta
 from deltalake import DeltaTable, write_deltalake
 from helpers.delta_log import make_deletion_vector, make_field, write_log
 from helpers.random_cases import check_cases

@@ -14,7 +14,7 @@ import lance
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
-from arrowdl.loader._sources import lance as source_of_lance
+from arrowdl.loader._libraries import lance as source_of_lance
 from helpers.random_cases import check_cases
 from helpers.tables import check_epochs, check_versions, make_loader, read_ids, read_rows
 

@@ -16,7 +16,7 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._sources import huggingface
+from arrowdl.loader._libraries import huggingface
 from helpers.cloud_servers import HUB_TOKEN, run_hub
 from helpers.tables import check_epochs, check_versions, make_loader, read_ids, read_rows
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 
 from arrowdl.loader._epoch.lanes import LANES
+from arrowdl.loader._mixture.mixture import MixedSource
 from arrowdl.loader._options import Options
 from arrowdl.loader._sources.base import IndexedSource, Source
-from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.row_bytes import BUFFER_TEXT, count_buffer_rows
 
 _log = logging.getLogger("arrowdl.loader")

@@ -17,8 +17,8 @@ from arrowdl.loader._batches.padding import Counts
 from arrowdl.loader._batches.transform import Receive, Transform
 from arrowdl.loader._clock import NOTICED_SECONDS, Work
 from arrowdl.loader._epoch.read import Reader
+from arrowdl.loader._skip.tally import Tally
 from arrowdl.loader._stats import Reporter, Stats, add_wait
-from arrowdl.loader._tally import Tally
 
 Convert = Callable[[Any], Any]
 Divide = Callable[[float, float, Any], Mapping[Work, float]]

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 from arrowdl.loader._adapt import AdaptedReader
 from arrowdl.loader._checks import require_bool, require_choice, require_function, require_int
 from arrowdl.loader._epoch.packed import check_pack
-from arrowdl.loader._epoch.share_plan import open_shared
+from arrowdl.loader._files.file_plan import FilePlan, read_plan
 from arrowdl.loader._mix import open_mixture, read_sizes
+from arrowdl.loader._mixture.mixture import MixedSource
+from arrowdl.loader._open.share_plan import open_shared
+from arrowdl.loader._open.source import check_has_plan, open_source
 from arrowdl.loader._options import (
     Options,
     Step,
@@ -20,19 +23,16 @@ from arrowdl.loader._options import (
     choose_splits,
 )
 from arrowdl.loader._packing import Pack
+from arrowdl.loader._parquet.polars_decoder import import_polars
+from arrowdl.loader._schema.filters import show_filter
+from arrowdl.loader._schema.vocabulary import Vocabulary
+from arrowdl.loader._skip.tally import check_left_out
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import StreamSource
-from arrowdl.loader._sources.file_plan import FilePlan, read_plan
-from arrowdl.loader._sources.filters import show_filter
-from arrowdl.loader._sources.mixture import MixedSource
-from arrowdl.loader._sources.open import check_has_plan, open_source
-from arrowdl.loader._sources.polars_decoder import import_polars
-from arrowdl.loader._sources.vocabulary import Vocabulary
 from arrowdl.loader._stats import Stats
 from arrowdl.loader._storage.access import Access
 from arrowdl.loader._storage.disk_cache import open_cache
 from arrowdl.loader._storage.retries import Retries
-from arrowdl.loader._tally import check_left_out
 from arrowdl.loader._types import (
     Decoder,
     Framework,

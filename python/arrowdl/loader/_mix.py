@@ -8,12 +8,12 @@ from typing import Any
 
 from arrowdl.loader._checks import require_int
 from arrowdl.loader._epoch.read import Order
+from arrowdl.loader._mixture.mixture import Member, MixedSource, read_stop
+from arrowdl.loader._mixture.shares import read_schedule
 from arrowdl.loader._options import Options, choose_splits
 from arrowdl.loader._reader import EpochReader
+from arrowdl.loader._schema.vocabulary import Vocabulary
 from arrowdl.loader._sources.base import IndexedSource, Source
-from arrowdl.loader._sources.mixture import Member, MixedSource, read_stop
-from arrowdl.loader._sources.shares import read_schedule
-from arrowdl.loader._sources.vocabulary import Vocabulary
 
 
 def open_mixture(

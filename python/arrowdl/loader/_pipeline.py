@@ -36,13 +36,13 @@ from arrowdl.loader._epoch.seed_steps import seed_steps
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._iterate import Convert, Divide, Received, iterate
+from arrowdl.loader._mixture.mixture import MixedSource
 from arrowdl.loader._options import Options
 from arrowdl.loader._progress import NoBar
+from arrowdl.loader._skip.numbered import Numbered, number_source
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
 from arrowdl.loader._sources.filled import FilledSource
-from arrowdl.loader._sources.mixture import MixedSource
-from arrowdl.loader._sources.numbered import Numbered, number_source
 from arrowdl.loader._stats import Reporter, list_spent
 from arrowdl.loader._workers.pool import WorkerPool
 

@@ -22,17 +22,24 @@ from arrowdl.loader._epoch.read import Reader
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import STATE_VERSION, UNREAD, Position, find_state
 from arrowdl.loader._epoch.world import find_world
+from arrowdl.loader._files.written_files import describe_files, warn_of_rewrites
 from arrowdl.loader._iterate import Received, SharePipeline, iterate
+from arrowdl.loader._mixture.mixture import ENDLESS, MixedSource
+from arrowdl.loader._mixture.shares import Phase
 from arrowdl.loader._options import Options, Step
 from arrowdl.loader._pipeline import Pipeline, WorkerPipeline
 from arrowdl.loader._progress import Bar, NoBar
+from arrowdl.loader._skip.tally import (
+    Tally,
+    add_entry,
+    check_lost,
+    find_most,
+    find_share,
+    name_entry,
+)
 from arrowdl.loader._skipped import Skipped, advise_skipping
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
-from arrowdl.loader._sources.mixture import ENDLESS, MixedSource
-from arrowdl.loader._sources.shares import Phase
-from arrowdl.loader._sources.written_files import describe_files, warn_of_rewrites
 from arrowdl.loader._stats import Reporter, Stats
-from arrowdl.loader._tally import Tally, add_entry, check_lost, find_most, find_share, name_entry
 from arrowdl.loader._workers.sending import check_sending
 
 _log = logging.getLogger("arrowdl.loader")

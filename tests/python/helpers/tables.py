@@ -15,8 +15,8 @@ import arrowdl
 import pyarrow as pa
 import pytest
 from arrowdl.loader import FilePlan
-from arrowdl.loader._sources.data_files import DataFilesSource
-from arrowdl.loader._sources.open import open_source
+from arrowdl.loader._open.source import open_source
+from arrowdl.loader._tables.data_files import DataFilesSource
 
 Row = dict[str, Any]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from arrowdl.loader._sources.scan_limits import (
+from arrowdl.loader._parquet.scan_limits import (
     BATCH_BYTES,
     DECODE_ROWS,
     count_batch_rows,

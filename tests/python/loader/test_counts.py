@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._sources.counted import RowCountError, check_counts
+from arrowdl.loader._parquet.counted import RowCountError, check_counts
 from helpers.faults import open_checked
 from helpers.footers import set_rows, take_column
 from helpers.stores import MemoryStore

@@ -19,10 +19,10 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._reader import EpochReader
-from arrowdl.loader._sources.data_files import DataFilesSource
-from arrowdl.loader._sources.snapshots import remove_secrets
-from arrowdl.loader._sources.table_fields import TableField
-from arrowdl.loader._sources.table_version import DataFile, TableVersion
+from arrowdl.loader._tables.data_files import DataFilesSource
+from arrowdl.loader._tables.fields import TableField
+from arrowdl.loader._tables.snapshots import remove_secrets
+from arrowdl.loader._tables.version import DataFile, TableVersion
 from helpers.random_cases import check_cases
 
 Row = dict[str, Any]

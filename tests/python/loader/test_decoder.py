@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._sources import polars_decoder
+from arrowdl.loader._parquet import polars_decoder
 
 polars = pytest.importorskip("polars")
 

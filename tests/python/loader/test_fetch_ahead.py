@@ -21,7 +21,7 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader import Retries
-from arrowdl.loader._sources.network import list_ranges
+from arrowdl.loader._parquet.network import list_ranges
 from arrowdl.loader._storage import fetch_ahead, footers, stragglers
 from arrowdl.loader._storage.fetch_ahead import FetchAhead, UnitRanges, join_ranges
 from arrowdl.loader._storage.held_ranges import HeldRanges, Range
@@ -294,7 +294,7 @@ import gc, os, signal, sys, threading, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 import arrowdl, pyarrow.dataset as ds, pyarrow.fs as fs
-from arrowdl.loader._sources import scan_limits
+from arrowdl.loader._parquet import scan_limits
 from arrowdl.loader._storage import fetch_ahead, stragglers
 from helpers.counted_files import CountedFiles
 fetch_ahead.FETCH_BYTES, fetch_ahead.RANGE_BYTES = 4_000, 1_000

@@ -14,12 +14,12 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader import Retries
-from arrowdl.loader._sources.data_files import DataFilesSource
-from arrowdl.loader._sources.table_fields import TableField
-from arrowdl.loader._sources.table_version import DataFile, TableVersion
 from arrowdl.loader._storage import fetch_ahead, fetch_file, stragglers
 from arrowdl.loader._storage.access import Access
 from arrowdl.loader._storage.disk_cache import DiskCache
+from arrowdl.loader._tables.data_files import DataFilesSource
+from arrowdl.loader._tables.fields import TableField
+from arrowdl.loader._tables.version import DataFile, TableVersion
 from helpers.counted_files import CountedFiles
 
 ROWS, GROUP = 4_000, 500

@@ -18,11 +18,11 @@ import pyarrow.feather
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._sources.bounds import find_bounds
-from arrowdl.loader._sources.data_files import DataFilesSource
-from arrowdl.loader._sources.filters import describe_filter, show_filter
-from arrowdl.loader._sources.table_fields import TableField
-from arrowdl.loader._sources.table_version import DataFile, TableVersion
+from arrowdl.loader._schema.bounds import find_bounds
+from arrowdl.loader._schema.filters import describe_filter, show_filter
+from arrowdl.loader._tables.data_files import DataFilesSource
+from arrowdl.loader._tables.fields import TableField
+from arrowdl.loader._tables.version import DataFile, TableVersion
 
 NAN = float("nan")
 X, I = ds.field("x"), ds.field("i")  # noqa: E741

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._sources.network import find_footers
+from arrowdl.loader._parquet.network import find_footers
 from arrowdl.loader._storage import footers
 from arrowdl.loader._storage.fetch_ahead import FetchAhead, UnitRanges
 from arrowdl.loader._storage.held_ranges import HeldRanges, Range

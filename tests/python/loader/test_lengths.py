@@ -13,13 +13,13 @@ import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from arrowdl.loader._epoch.lengths import LENGTH, LengthsSource, measure_rows
 from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._epoch.sequences import Sequences, locate_sequence
 from arrowdl.loader._epoch.sharding import Span
+from arrowdl.loader._open.source import open_source
+from arrowdl.loader._parquet.scans import scan
 from arrowdl.loader._sources.base import IndexedSource
-from arrowdl.loader._sources.lengths import LENGTH, LengthsSource, measure_rows
-from arrowdl.loader._sources.open import open_source
-from arrowdl.loader._sources.scans import scan
 from helpers.random_cases import check_cases
 
 LENGTHS = [3, 0, 5, 1, 2, 4]
@@ -147,8 +147,8 @@ def test_one_column_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         scans.append(scanner.projected_schema.names)
         return scan(scanner, *arguments)
 
-    monkeypatch.setattr("arrowdl.loader._sources.dataset.open_row_groups", lambda *_: None)
-    monkeypatch.setattr("arrowdl.loader._sources.scans.scan", note)
+    monkeypatch.setattr("arrowdl.loader._parquet.dataset.open_row_groups", lambda *_: None)
+    monkeypatch.setattr("arrowdl.loader._parquet.scans.scan", note)
     found = LengthsSource(source, "n_tokens")
     assert scans == [], "lazily"
     lengths = list_lengths(found)

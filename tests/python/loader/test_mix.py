@@ -17,7 +17,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from arrowdl import _core
-from arrowdl.loader._sources.shares import Phase, Turns, read_schedule, read_weights
+from arrowdl.loader._mixture.shares import Phase, Turns, read_schedule, read_weights
 from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, Steps, divisors
 from hypothesis import given, settings

@@ -16,9 +16,9 @@ import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from arrowdl.loader._skip.numbered import MISSING, NumberedSource, read_numbers
 from arrowdl.loader._skipped import NUMBER, can_skip
 from arrowdl.loader._sources.base import IndexedSource
-from arrowdl.loader._sources.numbered import MISSING, NumberedSource, read_numbers
 from helpers.faults import flip_value, open_checked, truncate, write_checked
 from helpers.ranks import Ranks
 

@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._progress import OpeningLine
-from arrowdl.loader._sources.threads import map_in_threads
+from arrowdl.loader._storage.threads import map_in_threads
 from helpers.processes import run_python
 from helpers.stores import MemoryStore
 

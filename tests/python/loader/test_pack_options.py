@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._sources.dataset import DatasetSource
+from arrowdl.loader._parquet.dataset import DatasetSource
 from arrowdl.loader._sources.table import TableSource
 
 LISTS = [[11, 12, 13], [21, 22], [31, 32, 33, 34, 35], [], [41]]

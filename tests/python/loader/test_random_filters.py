@@ -21,9 +21,9 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
-from arrowdl.loader._sources.data_files import DataFilesSource
-from arrowdl.loader._sources.table_fields import TableField
-from arrowdl.loader._sources.table_version import DataFile, TableVersion
+from arrowdl.loader._tables.data_files import DataFilesSource
+from arrowdl.loader._tables.fields import TableField
+from arrowdl.loader._tables.version import DataFile, TableVersion
 from helpers.random_cases import check_cases
 
 NAN, INF = float("nan"), float("inf")

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._sources.fragments import join_fragments
-from arrowdl.loader._sources.read_ahead import read_ahead
-from arrowdl.loader._sources.row_groups import RowGroupFiles
-from arrowdl.loader._sources.scan_limits import (
+from arrowdl.loader._parquet.fragments import join_fragments
+from arrowdl.loader._parquet.read_ahead import read_ahead
+from arrowdl.loader._parquet.row_groups import RowGroupFiles
+from arrowdl.loader._parquet.scan_limits import (
     LOCAL,
     REMOTE,
     ROW_GROUPS,
@@ -88,8 +88,8 @@ def test_large_row_groups_are_read_in_parts(
     files: RowGroupFiles = source._row_groups
     assert all(map(files.can_read, source._fragments))
     for least, most in ((0, 2**30), (0, 1), (2**20, 2**30), (400, 2**30)):
-        monkeypatch.setattr("arrowdl.loader._sources.row_groups._THREADED_BYTES", least)
-        monkeypatch.setattr("arrowdl.loader._sources.row_groups._WHOLE_BYTES", most)
+        monkeypatch.setattr("arrowdl.loader._parquet.row_groups._THREADED_BYTES", least)
+        monkeypatch.setattr("arrowdl.loader._parquet.row_groups._WHOLE_BYTES", most)
         for rows in (1, 5, 14, 100):
             units = source._fragments
             batches = list(files.read(units, rows, lambda paths: None, lambda done: ""))
@@ -171,7 +171,7 @@ def test_the_first_batch_waits_for_one_file(
         asked.append(len(fragments))
         return join_fragments(fragments)
 
-    monkeypatch.setattr("arrowdl.loader._sources.dataset.join_fragments", count)
+    monkeypatch.setattr("arrowdl.loader._parquet.dataset.join_fragments", count)
     assert len(list(loader)) == 30
     assert sorted(asked) == [1, 4, 20, 35]  # threads open them
 

@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._epoch.sharding import Span
 from arrowdl.loader._epoch.shared_units import SharedUnits
+from arrowdl.loader._ipc.mapped import MappedSource
+from arrowdl.loader._parquet.dataset import DatasetSource
 from arrowdl.loader._pipeline import Pipeline
 from arrowdl.loader._sources.base import UnitOrder
-from arrowdl.loader._sources.dataset import DatasetSource
-from arrowdl.loader._sources.mapped import MappedSource
 from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, Steps, divisors, read_with_stops, worlds
 from helpers.written_files import write_parts

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._sources.network import list_ranges
+from arrowdl.loader._parquet.network import list_ranges
 from arrowdl.loader._storage import footers, stragglers
 from arrowdl.loader._storage.disk_cache import DiskCache
 from arrowdl.loader._storage.fetch_ahead import FetchAhead, Range, UnitRanges

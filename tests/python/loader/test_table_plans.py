@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader import FilePlan, Retries
 from arrowdl.loader._reader import EpochReader
-from arrowdl.loader._sources.data_files import DataFilesSource
-from arrowdl.loader._sources.table_fields import TableField
-from arrowdl.loader._sources.table_version import DataFile, TableVersion, open_plan
 from arrowdl.loader._storage.access import Access
+from arrowdl.loader._tables.data_files import DataFilesSource
+from arrowdl.loader._tables.fields import TableField
+from arrowdl.loader._tables.version import DataFile, TableVersion, open_plan
 from helpers.stores import PARQUET, ROWS, MemoryStore, dump
 
 QUICK = Retries(tries=2, first_wait=0.0)

@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._sources.lengths import LengthsSource
+from arrowdl.loader._epoch.lengths import LengthsSource
 
 LENGTHS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3]
 

@@ -23,7 +23,7 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
 from arrowdl import _core
-from arrowdl.loader._sources import private_maps
+from arrowdl.loader._ipc import private_maps
 from arrowdl.loader._sources.base import UnitOrder
 
 ROWS = 530

@@ -300,7 +300,7 @@ def test_imports_point_down() -> None:
         ("_interchange/protocol.py", "from arrowdl._interchange import export", "circle: "),
         (
             "loader/_sources/base.py",
-            "from arrowdl.loader._sources.open import open_source",
+            "from arrowdl.loader._open.source import open_source",
             "circle",
         ),
         ("new.py", "", "arrowdl.new is in no layer"),

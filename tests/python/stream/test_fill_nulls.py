@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from arrowdl import _core
-from arrowdl.loader._sources import polars_decoder
+from arrowdl.loader._parquet import polars_decoder
 
 ROWS = 1_000
 NUMBERS = [

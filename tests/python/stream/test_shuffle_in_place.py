@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from arrowdl.loader._sources.dataset import DatasetSource
+from arrowdl.loader._parquet.dataset import DatasetSource
 
 ROWS = 6_000
 COLUMNS = 300  # of four bytes: more than one block of a window

@@ -25,8 +25,8 @@ from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._batches.pad import drop_column, pad_rows
 from arrowdl.loader._batches.select_rows import clear_end, read_mask, select_rows
 from arrowdl.loader._options import MASK, Options
+from arrowdl.loader._skip.numbered import Numbered
 from arrowdl.loader._skipped import Report
-from arrowdl.loader._sources.numbered import Numbered
 
 Convert = Callable[[Any], Any]
 

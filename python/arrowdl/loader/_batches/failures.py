@@ -10,8 +10,8 @@ from typing import Any
 
 from arrowdl import _core
 from arrowdl.loader._batches.missing import Note
+from arrowdl.loader._skip.numbered import Numbered, report_failed
 from arrowdl.loader._skipped import Report, detach, renew
-from arrowdl.loader._sources.numbered import Numbered, report_failed
 
 _TRIED = 16  # rows of a batch that failed
 _SAMPLED = 64  # rows of other places

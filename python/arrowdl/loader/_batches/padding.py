@@ -7,7 +7,7 @@ from typing import Any
 
 from arrowdl import _core
 from arrowdl.loader._columns import ColumnOptions
-from arrowdl.loader._sources.lengths import measure_rows
+from arrowdl.loader._epoch.lengths import measure_rows
 
 Counts = tuple[int, int]  # values of rows, and values that are padding
 _FEW = 256  # rows, for which a loop takes less time than calls of pyarrow

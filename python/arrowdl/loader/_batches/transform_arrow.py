@@ -12,8 +12,8 @@ from arrowdl._frameworks.threads import set_up_thread
 from arrowdl.loader._batches.draws import Draws
 from arrowdl.loader._batches.failures import call
 from arrowdl.loader._clock import Clock
-from arrowdl.loader._sources.dictionaries import are_same, find_dictionaries, has_dictionaries
-from arrowdl.loader._sources.vocabulary import Vocabulary, list_dictionaries
+from arrowdl.loader._schema.dictionaries import are_same, find_dictionaries, has_dictionaries
+from arrowdl.loader._schema.vocabulary import Vocabulary, list_dictionaries
 
 if TYPE_CHECKING:
     import pyarrow as pa

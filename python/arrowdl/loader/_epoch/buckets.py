@@ -10,10 +10,10 @@ from typing import Any
 
 from arrowdl import _core
 from arrowdl.loader._epoch.cut_rows import cut_rows
+from arrowdl.loader._epoch.lengths import LENGTH, measure_rows
 from arrowdl.loader._epoch.sequences import EpochSequences, locate_sequence
 from arrowdl.loader._epoch.sharding import Span
 from arrowdl.loader._epoch.steps import Window
-from arrowdl.loader._sources.lengths import LENGTH, measure_rows
 
 
 class Buckets(EpochSequences):

@@ -15,18 +15,18 @@ from typing import Any
 
 from arrowdl import _core
 from arrowdl.loader._epoch.block_plan import BlockPlan, Place
+from arrowdl.loader._epoch.documents import find_faults
+from arrowdl.loader._epoch.lengths import check_lengths, describe_lost, list_lengths, open_lengths
 from arrowdl.loader._epoch.mixed_sequences import MixedSequences
 from arrowdl.loader._epoch.read import EpochRows, Order
 from arrowdl.loader._epoch.sequences import EpochSequences
 from arrowdl.loader._epoch.sharding import Span
+from arrowdl.loader._mixture.mixture import ENDLESS, MixedSource
 from arrowdl.loader._packing import Pack
+from arrowdl.loader._skip.numbered import Faults, Numbered, number_source
+from arrowdl.loader._skip.numbered import Place as RowPlace
 from arrowdl.loader._skipped import Report, Skipped
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, UnitOrder
-from arrowdl.loader._sources.lengths import check_lengths, describe_lost, list_lengths, open_lengths
-from arrowdl.loader._sources.mixture import ENDLESS, MixedSource
-from arrowdl.loader._sources.numbered import Faults, Numbered, number_source
-from arrowdl.loader._sources.numbered import Place as RowPlace
-from arrowdl.loader._sources.stand_ins import find_faults
 
 _ROWS = 65_536  # whose lengths are packed at a time
 _UNIT = 64  # blocks that are read together, if they are near each other

@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl.loader._epoch.buckets import Buckets
+from arrowdl.loader._epoch.documents import find_faults
+from arrowdl.loader._epoch.lengths import (
+    LENGTH,
+    LengthsSource,
+    describe_lost,
+    list_lengths,
+    open_lengths,
+)
 from arrowdl.loader._epoch.mixed_sequences import MixedSequences
 from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._epoch.sequences import EpochSequences, Sequences, locate_sequence
@@ -22,19 +30,11 @@ from arrowdl.loader._epoch.steps import (
     Window,
     fill_steps,
 )
+from arrowdl.loader._mixture.mixture import ENDLESS, MixedSource
+from arrowdl.loader._mixture.shares import Phase
 from arrowdl.loader._options import Options
+from arrowdl.loader._skip.numbered import Faults
 from arrowdl.loader._sources.base import IndexedSource, Source
-from arrowdl.loader._sources.lengths import (
-    LENGTH,
-    LengthsSource,
-    describe_lost,
-    list_lengths,
-    open_lengths,
-)
-from arrowdl.loader._sources.mixture import ENDLESS, MixedSource
-from arrowdl.loader._sources.numbered import Faults
-from arrowdl.loader._sources.shares import Phase
-from arrowdl.loader._sources.stand_ins import find_faults
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,8 +21,8 @@ from arrowdl.loader._epoch.read import Order, Reader
 from arrowdl.loader._epoch.sequences import EpochSequences, Sequences, locate_sequence
 from arrowdl.loader._epoch.sharding import Sharding, Span, count_turns
 from arrowdl.loader._epoch.steps import Steps
+from arrowdl.loader._mixture.mixture import MixedSource
 from arrowdl.loader._sources.base import IndexedSource
-from arrowdl.loader._sources.mixture import MixedSource
 
 
 def read_splits(

@@ -10,6 +10,8 @@ from functools import partial
 from typing import Any, Self
 
 from arrowdl import _core
+from arrowdl.loader._mixture.mixture import MixedSource
+from arrowdl.loader._open.source import collect
 from arrowdl.loader._options import Options
 from arrowdl.loader._pipeline import Pipeline
 from arrowdl.loader._random_access.collate import WholeBatch, collates_by_default, is_in_worker
@@ -17,8 +19,6 @@ from arrowdl.loader._random_access.items import split_rows
 from arrowdl.loader._random_access.rows import Rows, open_rows
 from arrowdl.loader._random_access.seed_reads import seed_reads
 from arrowdl.loader._sources.base import IndexedSource, StreamSource
-from arrowdl.loader._sources.mixture import MixedSource
-from arrowdl.loader._sources.open import collect
 from arrowdl.loader._workers.sending import check_sending
 
 Convert = Callable[[_core.DeviceArray], Any]

@@ -1,1 +1,1 @@
-"""What a Loader reads: tables, files, datasets, streams."""
+"""What a source of rows is, tables in memory, and wrappers of sources."""

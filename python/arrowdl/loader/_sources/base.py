@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl.loader._clock import Clock
-from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
-from arrowdl.loader._sources.file_plan import FilePlan, digest
+from arrowdl.loader._files.file_plan import FilePlan, digest
+from arrowdl.loader._schema.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
+from arrowdl.loader._schema.vocabulary import Vocabulary
 from arrowdl.loader._sources.forked import Home
 from arrowdl.loader._sources.row_bytes import measure_schema
-from arrowdl.loader._sources.vocabulary import Vocabulary
 from arrowdl.loader._storage.readers import Stamp
 
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Self
 
 from arrowdl import _core
-from arrowdl.loader._sources.base import IndexedSource
-from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
-from arrowdl.loader._sources.fields import choose_columns, select_fields
-from arrowdl.loader._sources.row_bytes import estimate_row
-from arrowdl.loader._sources.vocabulary import (
+from arrowdl.loader._schema.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
+from arrowdl.loader._schema.fields import choose_columns, select_fields
+from arrowdl.loader._schema.vocabulary import (
     TableBuilder,
     Vocabulary,
     list_dictionaries,
 )
+from arrowdl.loader._sources.base import IndexedSource
+from arrowdl.loader._sources.row_bytes import estimate_row
 
 if TYPE_CHECKING:
     import pyarrow as pa

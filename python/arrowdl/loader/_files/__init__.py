@@ -1,0 +1,1 @@
+"""Files by their names: found, compared with what they were, named in errors."""

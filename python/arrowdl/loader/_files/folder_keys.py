@@ -1,0 +1,101 @@
+"""Keys of folders (``day=1/part.parquet``) that are columns of the files too: the folder wins."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    from arrowdl.loader._files.find_local import Root
+
+_log = logging.getLogger("arrowdl.loader")
+
+
+def find_keys(
+    root: Root, make: Callable[..., ds.FileSystemDataset], schema: pa.Schema
+) -> pa.Schema:
+    """Return the types of the keys: those of the files where these hold all values.
+
+    Parameters
+    ----------
+    root : Root
+    make : callable
+        Makes a dataset of the files with a schema and a partitioning.
+    schema : pyarrow.Schema
+        Of the first file.
+    """
+    import pyarrow as pa
+
+    segments = [os.path.relpath(os.path.dirname(file), root.base).split("/") for file in root.files]
+    names = dict.fromkeys(unquote(s.partition("=")[0]) for own in segments for s in own if "=" in s)
+    texts = _list_values(make, pa.schema([(name, pa.string()) for name in names]))
+    fields = []
+    for name, values in texts.items():
+        own = [schema.field(name).type] if name in schema.names else []
+        fits = (type for type in (*own, pa.int32()) if _holds(make, pa.field(name, type), values))
+        fields.append(pa.field(name, next(fits, pa.string())))
+    return pa.schema(fields)
+
+
+def add_keys(schema: pa.Schema, keys: pa.Schema) -> pa.Schema:
+    """Return the schema of a file with the keys of its folders."""
+    for own in keys:
+        i = schema.get_field_index(own.name)
+        schema = schema.append(own) if i < 0 else schema.set(i, own)
+    return schema
+
+
+def _list_values(
+    make: Callable[..., ds.FileSystemDataset], schema: pa.Schema
+) -> dict[str, list[Any]]:
+    import pyarrow.dataset as ds
+
+    keys: dict[str, list[Any]] = {}
+    for fragment in make(schema=schema, partitioning=ds.HivePartitioning(schema)).get_fragments():
+        for name, value in ds.get_partition_keys(fragment.partition_expression).items():
+            keys.setdefault(name, []).append(value)
+    return keys
+
+
+def _holds(
+    make: Callable[..., ds.FileSystemDataset], field: pa.Field, texts: list[str | None]
+) -> bool:
+    """Whether the type of a column holds all values of the folders exactly."""
+    import pyarrow as pa
+
+    try:
+        made = _list_values(make, pa.schema([field]))
+        typed = pa.array(made[field.name], field.type)
+        return bool(pa.array(texts, pa.string()).cast(field.type).equals(typed))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        return False
+
+
+def note_differences(dataset: ds.FileSystemDataset) -> None:
+    """Log the first file whose own column has other values than its folder, by its statistics."""
+    import pyarrow.dataset as ds
+
+    for fragment in dataset.get_fragments():
+        keys = ds.get_partition_keys(fragment.partition_expression)
+        if not any(name in fragment.physical_schema.names for name in keys):
+            return
+        for group in getattr(fragment, "row_groups", ()):
+            for name, value in keys.items():
+                bounds = (group.statistics or {}).get(name)
+                if bounds is not None and {bounds["min"], bounds["max"]} != {value}:
+                    _log.warning(
+                        'the column "%s" of %r has values from %r to %r, and its folder says %r: '
+                        "the Loader reads the folder's",
+                        name,
+                        fragment.path,
+                        bounds["min"],
+                        bounds["max"],
+                        value,
+                    )
+                    return

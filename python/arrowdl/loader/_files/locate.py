@@ -1,0 +1,166 @@
+"""Finds the file, row group and column that an error is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from arrowdl.loader._schema.fields import has_column
+from arrowdl.loader._schema.filters import add_mask
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+
+class Candidate(NamedTuple):
+    """Rows that may have failed to be read: a file, or a part of it.
+
+    Attributes
+    ----------
+    path : str
+        Of the file.
+    fragment : pyarrow.dataset.Fragment
+    """
+
+    path: str
+    fragment: ds.Fragment
+
+
+def split_row_groups(fragment: ds.Fragment) -> list[ds.Fragment]:
+    """Split a Parquet file into its row groups; other files stay whole."""
+    if not hasattr(fragment, "row_groups"):
+        return [fragment]
+    return [fragment.subset(row_group_ids=[group.id]) for group in fragment.row_groups]
+
+
+def find_damage(
+    candidates: Iterable[Candidate], schema: pa.Schema, columns: Sequence[str], filter: Any
+) -> str:
+    """Read `candidates` again, one by one, and say which is the first to fail, and what to do.
+
+    What a cache keeps of its file is dropped.
+
+    Parameters
+    ----------
+    candidates : iterable of Candidate
+    schema : pyarrow.Schema
+        Of the dataset.
+    columns : sequence of str
+    filter : pyarrow.dataset.Expression, optional
+
+    Returns
+    -------
+    str
+        Empty if none fails.
+    """
+    for candidate in candidates:
+        if found := _describe_damage(candidate, schema, columns, filter):
+            drop_kept(candidate.fragment)
+            return found
+    return ""
+
+
+def drop_kept(fragment: ds.Fragment) -> None:
+    """Drop what is kept of a file that cannot be decoded, of a file system of ours."""
+    handler = getattr(getattr(fragment, "filesystem", None), "handler", None)
+    forget = getattr(handler, "forget", None)
+    if forget is not None:
+        forget(fragment.path)
+
+
+def _describe_damage(
+    candidate: Candidate, schema: pa.Schema, columns: Sequence[str], filter: Any
+) -> str:
+    path, fragment = candidate
+    if not _can_open(fragment):
+        return f"{path!r}, which cannot be opened: leave it out of the Loader's paths"
+    try:
+        parts = split_row_groups(fragment)
+    except Exception as error:
+        return f"{path!r}, whose footer cannot be read ({error}): write the file again"
+    for part in parts:
+        if _can_read(part, schema, list(columns), filter):
+            continue
+        bad = next((name for name in columns if not _can_read(part, schema, [name], None)), None)
+        group = f", row group {part.row_groups[0].id}" if hasattr(part, "row_groups") else ""
+        column = "" if bad is None else f', column "{bad}"'
+        without = "" if bad is None else ", or read the other columns, columns="
+        return (
+            f"{path!r}{group}{column}, which fails again when it is read alone: write the file "
+            f"again, or leave it out of the Loader's paths{without}"
+        )
+    return ""
+
+
+def _can_open(fragment: ds.Fragment) -> bool:
+    if getattr(fragment, "filesystem", None) is None:  # in memory
+        return True
+    try:
+        with fragment.open() as file:
+            file.read(1)
+    except Exception:
+        return False
+    return True
+
+
+def _can_read(fragment: ds.Fragment, schema: pa.Schema, columns: list[str], filter: Any) -> bool:
+    try:
+        scanned = columns if filter is None else add_mask(columns, filter, schema)
+        for _ in fragment.scanner(schema, columns=scanned).scan_batches():
+            pass
+    except Exception:
+        return False
+    return True
+
+
+def find_nulls(fragments: Sequence[ds.Fragment], column: str) -> str:
+    """Return a sentence that says which file lacks `column`, or has nulls in it by its statistics.
+
+    Parameters
+    ----------
+    fragments : sequence of pyarrow.dataset.Fragment
+        Files or row groups, whose footers have been read.
+    column : str
+
+    Returns
+    -------
+    str
+        Empty if no file is known to have nulls.
+    """
+    import pyarrow.dataset as ds
+
+    missing = [
+        fragment.path
+        for fragment in fragments
+        if not has_column(column, fragment.physical_schema)
+        and column not in ds.get_partition_keys(fragment.partition_expression)
+    ]
+    if missing:
+        return describe_missing(missing)
+    for fragment in fragments:
+        for group in getattr(fragment, "row_groups", ()):
+            if nulls := _count_nulls(fragment.metadata.row_group(group.id), column):
+                return f"Row group {group.id} of {fragment.path!r} has {nulls} of them"
+    return ""
+
+
+def describe_missing(paths: Sequence[str]) -> str:
+    """Return a sentence that says that the files at `paths` lack the column."""
+    distinct = list(dict.fromkeys(paths))
+    if not distinct:
+        return ""
+    if len(distinct) == 1:
+        return f"The file {distinct[0]!r} lacks this column: its rows are null"
+    return (
+        f"{len(distinct)} files lack this column, and {distinct[0]!r} is the first: rows are null"
+    )
+
+
+def _count_nulls(group: ds.RowGroupInfo, column: str) -> int:
+    """Count the nulls of a row group's column by its statistics; 0 if unknown."""
+    for i in range(group.num_columns):
+        chunk = group.column(i)
+        if chunk.path_in_schema == column and chunk.is_stats_set:
+            return int(chunk.statistics.null_count or 0)
+    return 0

@@ -1,0 +1,276 @@
+"""`FileStamps`: whether files have changed since their footers were read."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from typing import Any, NamedTuple, TypeVar, cast
+
+from arrowdl.loader._storage.readers import Stamp as StoredStamp
+from arrowdl.loader._storage.readers import is_other_time
+from arrowdl.loader._storage.retries import RetriedError
+from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
+from arrowdl.loader._storage.transient import FileChangedError
+
+T = TypeVar("T")
+
+
+class Stamp(NamedTuple):
+    """What distinguishes a file from another one of its name; None if unknown."""
+
+    size: int | None
+    mtime_ns: int | None
+    inode: int | None = None
+
+
+class FileStamps:
+    """Size, time of change and, on the local file system, inode of files before they are read.
+
+    If a file is rewritten under its name, what is known of it (its rows, the offsets of its
+    columns) is wrong, and reading it would silently return wrong values.
+    """
+
+    def __init__(self) -> None:
+        self._machine = platform.node()
+        self._filesystems: dict[str, Any] = {}  # None for the local one
+        self._stamps: dict[str, Stamp | None] = {}  # None for a file that did not exist
+        self._checked: dict[str, Any] = {}  # file systems that compare files themselves
+
+    def add_paths(self, paths: Iterable[str]) -> None:
+        """Add files of the local file system."""
+        self._add(dict.fromkeys(paths))
+
+    def add_fragments(self, fragments: Iterable[Any]) -> bool:
+        """Add the files of a pyarrow dataset; return whether one of them is new."""
+        found = {
+            fragment.path: fragment.filesystem
+            for fragment in fragments
+            if getattr(fragment, "filesystem", None) is not None
+        }
+        self._checked.update((path, own) for path, own in found.items() if is_checked(own))
+        return self._add(
+            {
+                path: None if is_local(own) else own
+                for path, own in found.items()
+                if path not in self._checked
+            }
+        )
+
+    def _add(self, filesystems: dict[str, Any]) -> bool:
+        self._filesystems = {**filesystems, **self._filesystems}
+        new = [path for path in filesystems if path not in self._stamps]
+        self._stamps.update(zip(new, self._take(new), strict=True))
+        return bool(new)
+
+    def find(self, path: str) -> StoredStamp:
+        """Return the stamp of a file, for a plan."""
+        if path in self._checked:
+            return cast("StoredStamp", self._checked[path].handler.find_stamp(path))
+        stamp = self._stamps.get(path) or Stamp(None, None)
+        return StoredStamp(stamp.size, stamp.mtime_ns)
+
+    def compare(self, known: Mapping[str, StoredStamp]) -> None:
+        """Raise OSError if a file is not the one of a plan; a store compares its own ones."""
+        for path, stamp in known.items():
+            if path in self._checked or path not in self._stamps:
+                continue
+            now = self.find(path)
+            if now.size is None:
+                raise FileNotFoundError(f"{path!r}, which the plan has, is gone: make a new one")
+            if now.size != stamp.size or is_other_time(stamp.mtime, now.mtime):
+                raise FileChangedError(
+                    f"{path!r} has changed since the plan was made: make a new one"
+                )
+
+    def get_size(self, path: str) -> int:
+        """Return the bytes of a file, 0 if unknown."""
+        stamp = self._stamps.get(path)
+        return (stamp.size or 0) if stamp else 0
+
+    def is_same(self, path: str) -> bool:
+        """Whether a local file certainly has its stamp; if not, ask `check`."""
+        try:
+            found = os.stat(path)
+        except OSError:
+            return False
+        return self._stamps.get(path) == (found.st_size, found.st_mtime_ns, found.st_ino)
+
+    def check(self, paths: Iterable[str] | None = None, *, may_be_gone: bool = False) -> None:
+        """Compare files with their stamps.
+
+        Parameters
+        ----------
+        paths : iterable of str, optional
+            By default the files on the local file system, since others cost a request each.
+        may_be_gone : bool
+            Whether a removed file is accepted, as for one that is mapped.
+
+        Raises
+        ------
+        FileNotFoundError
+            A file was removed.
+        OSError
+            A file has changed.
+        """
+        known = [path for path in self._stamps if self._is_local(path)] if paths is None else paths
+        chosen = [
+            path
+            for path in dict.fromkeys(known)
+            if self._stamps.get(path) is not None
+            and not (self._is_local(path) and self.is_same(path))
+        ]
+        for path, now in zip(chosen, self._take(chosen), strict=True):
+            before = self._stamps[path]
+            assert before is not None
+            if now is None:
+                if not may_be_gone:
+                    raise FileNotFoundError(
+                        f"{path!r} was removed after this Loader was made: make a new Loader of "
+                        "the files that exist"
+                    )
+            elif changes := self._list_changes(before, now):
+                raise OSError(
+                    f"{path!r} has changed since this Loader was made ({', '.join(changes)}), so "
+                    "that its rows are no longer where the Loader expects them: make a new Loader, "
+                    "and write new files under new names while a training reads"
+                )
+
+    def guard(self, paths: Sequence[str], batches: Iterator[T]) -> Iterator[T]:
+        """Yield `batches` of the files at `paths`, the last one after the files were checked again.
+
+        If reading fails because a file has changed, the OSError that says so is raised instead.
+        """
+        local = [path for path in paths if self._is_local(path) and path not in self._checked]
+        self.check(local)
+        before: list[T] = []
+        try:
+            for batch in batches:
+                yield from before
+                before = [batch]
+                del batch
+        except RetriedError:
+            raise
+        except Exception as error:
+            self.check(local)
+            self._check_remote(paths, error)
+            raise
+        self.check(local)
+        self._check_remote(paths)
+        yield from before
+
+    def _check_remote(self, paths: Sequence[str], error: Exception | None = None) -> None:
+        """Compare files of stores; after an error, only a change is raised in its place."""
+        for path in dict.fromkeys(paths):
+            if path not in self._checked:
+                continue
+            try:
+                self._checked[path].handler.check_unchanged(path)
+            except Exception as found:
+                if error is None or isinstance(found, FileChangedError):
+                    raise
+
+    def _is_local(self, path: str) -> bool:
+        return self._filesystems.get(path) is None
+
+    def _take(self, paths: Sequence[str]) -> list[Stamp | None]:
+        requests = [path for path in paths if not self._is_local(path)]
+        if len(requests) <= 1:
+            return [_take_stamp(self._filesystems[path], path) for path in paths]
+        return map_in_threads(
+            lambda path: _take_stamp(self._filesystems.get(path), path), paths, FILES_AT_ONCE
+        )
+
+    def _list_changes(self, before: Stamp, now: Stamp) -> list[str]:
+        changes = []
+        if _differ(before.size, now.size):
+            changes.append(f"{before.size} bytes before, {now.size} now")
+        if platform.node() != self._machine:  # it may be another copy of the file
+            return changes
+        if _differ(before.mtime_ns, now.mtime_ns):
+            changes.append("written at another time")
+        if _differ(before.inode, now.inode):
+            changes.append("another file of the same name")
+        return changes
+
+
+def is_checked(filesystem: Any) -> bool:
+    """Whether a file system compares its files itself, whenever one is opened."""
+    return hasattr(getattr(filesystem, "handler", None), "check_unchanged")
+
+
+def check_footers(fragments: Iterable[Any]) -> None:
+    """Raise OSError if a local file's Parquet footer differs from the one that the dataset read.
+
+    A dataset reads footers when it is scanned, which may be before the Loader is made.
+    """
+    import pyarrow.dataset as ds
+
+    for fragment in fragments:
+        if not (isinstance(fragment, ds.ParquetFileFragment) and is_local(fragment.filesystem)):
+            continue
+        if not _has_footer(fragment) or is_of_metadata_file(fragment):
+            continue
+        if not copy(fragment).metadata.equals(fragment.metadata):
+            raise OSError(
+                f"{fragment.path!r} has changed since the dataset read its footer: make a new "
+                "dataset"
+            )
+
+
+def _has_footer(fragment: Any) -> bool:
+    """Whether a fragment of a Parquet file has read its footer."""
+    *_, groups = fragment.__reduce__()[1]
+    return groups is not None
+
+
+def is_of_metadata_file(fragment: Any) -> bool:
+    """Whether a fragment's footer comes from a separate metadata file."""
+    import pyarrow.dataset as ds
+
+    if not (isinstance(fragment, ds.ParquetFileFragment) and _has_footer(fragment)):
+        return False
+    return names_file(fragment.metadata)
+
+
+def names_file(metadata: Any) -> bool:
+    """Whether a footer names the file of its row groups: it comes from a separate metadata file."""
+    if not metadata.num_row_groups or not metadata.num_columns:
+        return False
+    return bool(metadata.row_group(0).column(0).file_path)
+
+
+def is_local(filesystem: Any) -> bool:
+    """Whether a pyarrow file system is the local one, with absolute paths."""
+    return type(filesystem).__name__ == "LocalFileSystem"
+
+
+def _take_stamp(filesystem: Any, path: str) -> Stamp | None:
+    """Return the stamp of a file, or None if it does not exist."""
+    if filesystem is None:
+        try:
+            found = os.stat(path)
+        except FileNotFoundError:
+            return None
+        return Stamp(found.st_size, found.st_mtime_ns, found.st_ino or None)
+    try:
+        info = _ask(filesystem, path)
+    except NotImplementedError:
+        return Stamp(None, None)
+    return None if info.type.name == "NotFound" else Stamp(info.size, info.mtime_ns)
+
+
+def _ask(filesystem: Any, path: str) -> Any:
+    """Return what a file system knows of a file; of fsspec's times, pyarrow reads "mtime" only."""
+    handler: Any = getattr(filesystem, "handler", None)
+    if type(handler).__name__ != "FSSpecHandler":
+        return filesystem.get_file_info(path)
+    from arrowdl.loader._storage.fsspec_files import FsspecHandler
+
+    (info,) = FsspecHandler(handler.fs).get_file_info([path])
+    return info
+
+
+def _differ(before: int | None, now: int | None) -> bool:
+    return None not in (before, now) and before != now

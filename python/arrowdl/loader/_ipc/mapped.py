@@ -1,0 +1,211 @@
+"""`MappedSource`: rows of memory-mapped Arrow IPC files."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from copy import copy
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from arrowdl import _core
+from arrowdl.loader._files.locate import describe_missing
+from arrowdl.loader._files.stamps import FileStamps
+from arrowdl.loader._ipc.private_maps import MappedFile, PrivateRows, map_file
+from arrowdl.loader._parquet.scans import naming_files
+from arrowdl.loader._schema.fields import has_column
+from arrowdl.loader._schema.unify import choose_read, read_alike, unify_schemas
+from arrowdl.loader._schema.vocabulary import Vocabulary
+from arrowdl.loader._sources.base import UnitOrder
+from arrowdl.loader._sources.table import ChunkSource, TableSource
+from arrowdl.loader._storage.readers import Stamp
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class MappedSource(TableSource):
+    """Rows of memory-mapped files; a pickle maps the files again.
+
+    Parameters
+    ----------
+    mapped : Mapped
+    columns : list of str, optional
+    stamps : FileStamps
+    """
+
+    def __init__(self, mapped: Mapped, columns: list[str] | None, stamps: FileStamps) -> None:
+        super().__init__(mapped.table, columns)
+        self._schema = mapped.schema
+        self._schemas = mapped.schemas
+        self._files = mapped.files
+        starts = list(accumulate(mapped.rows[:-1], initial=0))
+        self._file_starts = starts
+        self._starts = _core.read_row_numbers(starts, starts[-1] + 1)
+        self._columns = columns
+        self._stamps = stamps
+        self._buffer_rows: int | None = None  # of the shuffle that it is cut for
+        self._private_rows: PrivateRows | None = None
+
+    def find_nulls(self, column: str) -> str:
+        return describe_missing(
+            [path for path, schema in self._schemas if not has_column(column, schema)]
+        )
+
+    def _find_file(self, batch: pa.RecordBatch) -> str:
+        buffers = [buffer for column in batch.columns for buffer in column.buffers() if buffer]
+        for file in self._files:
+            if any(0 <= buffer.address - file.address < file.size for buffer in buffers):
+                return file.path
+        return ""
+
+    def locate_row(self, row: int) -> tuple[str, int]:
+        file = bisect_right(self._file_starts, row) - 1
+        return self._files[file].path, row - self._file_starts[file]
+
+    def count_files(self) -> int:
+        return len(self._files)
+
+    def list_stamps(self) -> list[Stamp]:
+        return [self._stamps.find(file.path) for file in self._files]
+
+    def for_writing(self) -> MappedSource:
+        if self._private_rows is None:
+            self._load()
+            batches = self._table.to_batches()
+            self._private_rows = PrivateRows(batches, self._arrays, self._files)
+        private = copy(self)
+        private.is_shared = False
+        return private
+
+    def read_rows(
+        self, start: int, stop: int, order: UnitOrder, readers: int = 1
+    ) -> _core.DeviceStream:
+        if self.is_shared or self._private_rows is None or self._buffer_rows is not None:
+            return super().read_rows(start, stop, order, readers)
+        arrays = self._private_rows.read(self._find_slices(start, stop))
+        return self._check(_core.from_arrow_stream(chain([self._arrays[0][:0]], arrays)))
+
+    def check_unchanged(self) -> None:
+        self._stamps.check(may_be_gone=True)  # the mapping stays valid
+
+    def check_read(self) -> None:
+        self.check_unchanged()
+
+    def check_taken(self, numbers: _core.DeviceArray) -> None:
+        files = self._files
+        if len(files) > 1:
+            parts, _ = _core.group_rows(numbers, self._starts)
+            files = [files[i] for i in parts]
+        changed = [file.path for file in files if not self._stamps.is_same(file.path)]
+        if changed:
+            self._stamps.check(changed, may_be_gone=True)
+
+    def cut_for_shuffle(self, rows: int) -> ChunkSource:
+        cut = super().cut_for_shuffle(rows)
+        cut._buffer_rows = rows  # type: ignore[attr-defined]
+        return cut
+
+    def __copy__(self) -> MappedSource:
+        """Copy over the same mapping, unlike a pickle."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def __reduce__(self) -> Any:
+        paths = [file.path for file in self._files]
+        return _map_again, (paths, self._columns, self._stamps, self.vocabulary, self._buffer_rows)
+
+
+def _map_again(
+    paths: list[str],
+    columns: list[str] | None,
+    stamps: FileStamps,
+    vocabulary: Vocabulary,
+    buffer_rows: int | None,
+) -> ChunkSource:
+    stamps.check()
+    mapped = map_files(paths, columns)
+    if mapped is None:
+        raise ValueError(f"{paths} were compressed after the Loader was made: make a new Loader")
+    source = MappedSource(mapped, columns, stamps)
+    source.use_vocabulary(vocabulary)
+    return source if buffer_rows is None else source.cut_for_shuffle(buffer_rows)
+
+
+class Mapped(NamedTuple):
+    """Mapped files.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        The rows, in the mapped memory, without columns that differ between files and are not read.
+    schema : pyarrow.Schema
+        All columns.
+    files : list of MappedFile
+    schemas : list of (str, pyarrow.Schema)
+        Path and schema of each file.
+    rows : list of int
+        Rows of each file.
+    """
+
+    table: pa.Table
+    schema: pa.Schema
+    files: list[MappedFile]
+    schemas: list[tuple[str, pa.Schema]]
+    rows: list[int]
+
+
+def map_files(paths: list[str], columns: list[str] | None) -> Mapped | None:
+    """Map IPC files of which `columns` are read; None if one is compressed.
+
+    Raises
+    ------
+    ValueError
+        The files have different types in a column that is read.
+    """
+    import pyarrow as pa
+
+    tables = []
+    files = []
+    for path in paths:
+        with naming_files([path]):
+            mapped, file = map_file(path)
+            files.append(file)
+            reader = _open(path, mapped)
+            is_file = hasattr(reader, "num_record_batches") and reader.num_record_batches > 0
+            if is_file and not _is_in(reader.get_batch(0), mapped):
+                return None
+            tables.append(reader.read_all())
+    schemas = [(path, t.schema) for path, t in zip(paths, tables, strict=True)]
+    unified = unify_schemas(schemas, choose_read(columns, None))
+    whole = [read_alike(table, unified) for table in (unified.schema.empty_table(), *tables)]
+    table = pa.concat_tables(whole, promote_options="default")
+    rows = [table.num_rows for table in tables]
+    return Mapped(table, unified.schema, files, schemas, rows)
+
+
+def _open(path: str, mapped: pa.MemoryMappedFile) -> Any:
+    """Open the file or the stream format."""
+    import pyarrow as pa
+
+    try:
+        return pa.ipc.open_file(mapped)
+    except pa.ArrowInvalid as error:
+        try:
+            return pa.ipc.open_stream(mapped)
+        except pa.ArrowInvalid:
+            raise ValueError(
+                f"{path!r} is no Arrow IPC file, or not a whole one ({error}): write it again, or "
+                "leave it out of the Loader's paths"
+            ) from error
+
+
+def _is_in(batch: pa.RecordBatch, mapped: pa.MemoryMappedFile) -> bool:
+    mapped.seek(0)
+    whole = mapped.read_buffer()
+    return all(
+        whole.address <= buffer.address < whole.address + whole.size
+        for column in batch.columns
+        for buffer in column.buffers()
+        if buffer is not None and buffer.size > 0
+    )

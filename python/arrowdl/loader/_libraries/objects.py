@@ -1,0 +1,244 @@
+"""Objects of other libraries as tables or streams, recognised without importing the libraries.
+
+Openers of streams are classes rather than closures, so that worker processes get them by pickle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from arrowdl import _core
+from arrowdl._libraries import annotate, is_of, require_no_transform
+from arrowdl.loader._libraries.servers import read_cursor, read_flight
+from arrowdl.loader._parquet.scan_limits import DECODE_ROWS
+from arrowdl.loader._parquet.scan_stream import Scan
+from arrowdl.loader._parquet.scans import Query
+from arrowdl.loader._schema.fields import select_stream
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def find_table(source: Any, columns: Sequence[str] | None = None) -> pa.Table | None:
+    """Return the rows of a table, frame or struct array as a table, or None for other objects.
+
+    Other columns of a frame than `columns` are left out: one of a type that Arrow lacks does not
+    matter then. Names that are not in the frame are left to the caller.
+    """
+    source = _project(source, columns)
+    if is_of(source, "pyarrow.lib", "Table", "RecordBatch"):
+        return _to_table(source)
+    if isinstance(source, (list, tuple)) and (table := _join(source)) is not None:
+        return table
+    if is_of(source, "polars", "LazyFrame"):
+        source = source.collect()
+    if is_of(source, "polars", "DataFrame") or is_of(source, "pandas", "DataFrame"):
+        return _to_table(source)
+    if is_of(source, "datasets", "Dataset"):
+        require_no_transform(source)
+        if source._indices is None:
+            return source.data.table.select(source.format["columns"])
+    if isinstance(source, _core.DeviceArray):
+        return find_batch(source)
+    return None
+
+
+def _project(source: Any, columns: Sequence[str] | None) -> Any:
+    """Return a frame with the columns that `columns`, or the paths in it, begin with."""
+    is_polars = is_of(source, "polars", "DataFrame", "LazyFrame")
+    if columns is None or not (is_polars or is_of(source, "pandas", "DataFrame")):
+        return source
+
+    names = list(source.collect_schema().names() if is_polars else source.columns)
+    wanted = [any(_begins(name, column) for column in columns) for name in names]
+    missing = [c for c in columns if not any(_begins(name, c) for name in names)]
+    if not is_polars:  # an index may have a name that is missing
+        return source if missing else source.loc[:, wanted]
+    if missing:
+        raise ValueError(
+            f'columns: "{missing[0]}" is not one column of the source, which has {names}'
+        )
+    return source.select([name for name, is_read in zip(names, wanted, strict=True) if is_read])
+
+
+def _begins(name: Any, path: str) -> bool:
+    """Whether `path` names a column, or a field in it."""
+    return f"{path}.".startswith(f"{name}.")
+
+
+def _join(parts: Sequence[Any]) -> pa.Table | None:
+    """Return tables and record batches of one schema as a table; None for other items."""
+    tables = [_find_part(part) for part in parts]
+    known = [table for table in tables if table is not None]
+    if not known or len(known) < len(tables):
+        return None
+    import pyarrow as pa
+
+    schema = known[0].schema
+    if not all(table.schema.equals(schema, check_metadata=True) for table in known):
+        return None
+    return pa.concat_tables(known)
+
+
+def _find_part(part: Any) -> pa.Table | None:
+    """Return pyarrow's tables and record batches, and those that arrowdl has in host memory."""
+    if is_of(part, "pyarrow.lib", "Table", "RecordBatch"):
+        return _to_table(part)
+    return find_batch(part) if isinstance(part, _core.DeviceArray) else None
+
+
+def _to_table(source: Any) -> pa.Table:
+    import pyarrow as pa
+
+    if isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source])
+    if isinstance(source, pa.Table):
+        return source
+    try:
+        return pa.table(source)
+    except Exception as error:
+        annotate(error, "pyarrow.table", source)
+        raise
+
+
+def find_batch(array: _core.DeviceArray) -> pa.Table | None:
+    """Return the rows of a struct array that the host can read, or None for another array."""
+    import pyarrow as pa
+
+    if array.schema.format != "+s" or not _core.is_host_readable(array.device):
+        return None
+    return _to_table(pa.record_batch(array))
+
+
+def find_device_arrays(source: Any) -> list[_core.DeviceArray] | None:
+    """Return the record batches of a `DeviceArray`, or a list of them, that the host cannot read.
+
+    None for other objects.
+    """
+    arrays = [source] if isinstance(source, _core.DeviceArray) else source
+    if not isinstance(arrays, (list, tuple)) or not arrays:
+        return None
+    for array in arrays:
+        if not isinstance(array, _core.DeviceArray) or array.schema.format != "+s":
+            return None
+        if _core.is_host_readable(array.device):
+            return None
+    return list(arrays)
+
+
+class Opener(Protocol):
+    """Opens an Arrow stream of an epoch."""
+
+    @property
+    def is_for_one_pass(self) -> bool: ...
+
+    def __call__(self, epoch: int) -> Any: ...
+
+
+@dataclass
+class _Selected:
+    open: Opener
+    columns: list[str]
+
+    @property
+    def is_for_one_pass(self) -> bool:
+        return self.open.is_for_one_pass
+
+    def __call__(self, epoch: int) -> Any:
+        return select_stream(_core.from_arrow_stream(self.open(epoch)), self.columns)
+
+
+@dataclass
+class _HuggingFace:
+    dataset: Any
+    is_for_one_pass = False
+
+    def __call__(self, epoch: int) -> Iterator[pa.RecordBatch]:
+        dataset = self.dataset.with_format("arrow")
+        dataset.set_epoch(epoch)
+        tables: Iterable[pa.Table] = dataset.iter(batch_size=DECODE_ROWS)
+        return (batch for table in tables for batch in _to_table(table).to_batches())
+
+
+@dataclass
+class _DuckDB:
+    relation: Any
+    is_for_one_pass = False
+
+    def __call__(self, epoch: int) -> Any:
+        return self.relation.to_arrow_reader(DECODE_ROWS)
+
+
+@dataclass
+class _Factory:
+    make: Callable[[], Any]
+    columns: list[str] | None
+    is_for_one_pass = False
+
+    def __call__(self, epoch: int) -> Any:
+        made = _project(self.make(), self.columns)
+        if is_of(made, "polars", "LazyFrame"):
+            return made.collect()
+        if is_of(made, "pyarrow._dataset", "Dataset"):
+            return Scan(made, Query(made.schema, None, None))(epoch)
+        connected = _read_connected(made, is_own=True)
+        return made if connected is None else connected
+
+
+@dataclass
+class _Given:
+    source: Any
+    is_for_one_pass: bool
+
+    def __call__(self, epoch: int) -> Any:
+        connected = _read_connected(self.source, is_own=False)
+        return self.source if connected is None else connected
+
+
+def _read_connected(source: Any, *, is_own: bool) -> Iterator[pa.RecordBatch] | None:
+    """Return the batches of a cursor or a Flight stream; None for another object."""
+    if is_of(source, "adbc_driver_manager", "Cursor"):
+        return read_cursor(source, is_own=is_own)
+    if is_of(source, "pyarrow._flight", "FlightStreamReader"):
+        return read_flight(source)
+    return None
+
+
+def find_opener(source: Any, columns: list[str] | None) -> Opener | None:
+    """Return what opens `source` as a stream of `columns`, or None if it cannot be read."""
+    opener = _find_opener(source, columns)
+    return opener if opener is None or columns is None else _Selected(opener, columns)
+
+
+def _find_opener(source: Any, columns: list[str] | None) -> Opener | None:
+    if is_of(source, "datasets", "IterableDataset"):
+        return _HuggingFace(source)
+    if any(is_of(source, module, "DuckDBPyRelation") for module in ("_duckdb", "duckdb")):
+        return _DuckDB(source)
+    if is_of(source, "sqlite3", "Connection", "Cursor"):  # they are callable, or yield tuples
+        return None
+    if callable(source):
+        return _Factory(source, columns)
+    return _find_stream(source)
+
+
+def _find_stream(source: Any) -> Opener | None:
+    """Iterators are read once; an object that makes a stream on request is read again."""
+    is_iterator = (
+        hasattr(source, "__next__")
+        or isinstance(source, _core.DeviceStream)
+        or is_of(source, "adbc_driver_manager", "ArrowArrayStreamHandle")
+        or is_of(source, "pyarrow._flight", "FlightStreamReader")
+    )
+    is_capsule = type(source).__name__ == "PyCapsule"
+    is_list = isinstance(source, (list, tuple)) and all(map(_is_arrow, source))
+    if not (is_iterator or is_capsule or is_list or _is_arrow(source)):
+        return None
+    return _Given(source, is_iterator or is_capsule)
+
+
+def _is_arrow(source: Any) -> bool:
+    kinds = ("arrow_c_device_stream", "arrow_c_stream", "arrow_c_device_array", "arrow_c_array")
+    return any(hasattr(source, f"__{kind}__") for kind in (*kinds, "dataframe"))

@@ -1,0 +1,1 @@
+"""Rows of several sources by their weights."""

@@ -1,0 +1,1 @@
+"""Chooses the source that reads what a Loader was given."""

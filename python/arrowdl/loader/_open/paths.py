@@ -1,0 +1,288 @@
+"""Parquet and Arrow IPC files, given by their paths, as a source."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from arrowdl.loader._files.file_plan import FilePlan
+from arrowdl.loader._files.find_local import Root
+from arrowdl.loader._files.folder_keys import add_keys, find_keys, note_differences
+from arrowdl.loader._files.stamps import FileStamps
+from arrowdl.loader._ipc.mapped import MappedSource, map_files
+from arrowdl.loader._parquet.int96 import make_parquet_format
+from arrowdl.loader._parquet.open_dataset import open_dataset
+from arrowdl.loader._schema.unify import (
+    check_names,
+    choose_read,
+    list_schemas,
+    unify_schemas,
+)
+from arrowdl.loader._skipped import Skipped, can_skip, describe, detach, opening
+from arrowdl.loader._sources.base import Source
+from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+_KINDS = {
+    **dict.fromkeys((".parquet", ".pq", ".parq"), "parquet"),
+    **dict.fromkeys((".arrow", ".arrows", ".ipc", ".feather"), "ipc"),
+}
+_STREAM_START = b"\xff\xff\xff\xff"
+_START = 6  # bytes that tell a format
+_OTHER_STARTS = {
+    **{b"ORC": "ORC", b"Obj\x01": "Avro", b"FEA1": "Feather of version 1", b"\x89HDF": "HDF5"},
+    **{b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK": "a zip file", b"BZh": "bzip2"},
+}
+_OTHER_SUFFIXES = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
+
+
+def open_paths(
+    roots: Sequence[Root],
+    columns: list[str] | None,
+    filter: Any,
+    memory_map: bool,
+    left_out: list[Skipped] | None = None,
+) -> Source:
+    """Open Parquet files or Arrow IPC files.
+
+    Parameters
+    ----------
+    roots : sequence of Root
+    columns : list of str, optional
+    filter : pyarrow.dataset.Expression, optional
+    memory_map : bool
+    left_out : list of Skipped, optional
+        Files that cannot be opened are added, and left out. None: their errors are raised.
+
+    Raises
+    ------
+    ValueError
+        The files have several formats, or one that is not supported.
+    """
+    try:
+        return _open_all(roots, columns, filter, memory_map, left_out)
+    except (OSError, ValueError):
+        if left_out is None or not (rest := _drop_damaged(roots, memory_map, left_out)):
+            raise
+    return _open_all(rest, columns, filter, memory_map, left_out)
+
+
+def open_planned(
+    plan: FilePlan,
+    filesystem: Any,
+    columns: list[str] | None,
+    filter: Any,
+    memory_map: bool,
+    left_out: list[Skipped] | None = None,
+) -> Source:
+    """Open the files of a plan; `filesystem` is None for local ones.
+
+    Raises
+    ------
+    OSError
+        A local file has changed since the plan was made. Others are compared when they are read.
+    """
+    import pyarrow.dataset as ds
+    import pyarrow.fs as fs
+
+    stamps = FileStamps()
+    if filesystem is None:
+        stamps.add_paths(file.path for file in plan.files)
+    elif plan.format == "parquet":
+        filesystem = _fetch_ahead(filesystem)
+    format = make_parquet_format() if plan.format == "parquet" else ds.IpcFileFormat()
+    dataset = ds.FileSystemDataset(
+        [], plan.schema, format, fs.LocalFileSystem() if filesystem is None else filesystem
+    )
+    return open_dataset(dataset, columns, filter, memory_map, stamps, left_out, plan)
+
+
+def _drop_damaged(
+    roots: Sequence[Root], memory_map: bool, left_out: list[Skipped]
+) -> list[Root] | None:
+    """Open each file alone; return those that can be opened, None if all or none can be."""
+    count = len(left_out)
+    filesystem = roots[0].filesystem
+
+    def find_error(path: str) -> Exception | None:
+        try:
+            root = Root(os.path.dirname(path), [path], filesystem)
+            _open_all([root], None, None, memory_map, None)
+        except (OSError, ValueError) as error:
+            cause = error.__cause__
+            if can_skip(error) or (cause is not None and can_skip(cause)):
+                return detach(error)
+            raise
+        return None
+
+    kept = []
+    for root in roots:
+        errors = map_in_threads(find_error, root.files, FILES_AT_ONCE)
+        found = list(zip(root.files, errors, strict=True))
+        left_out += [Skipped(path, (), describe(error)) for path, error in found if error]
+        if files := [path for path, error in found if error is None]:
+            kept.append(Root(root.base, files, filesystem))
+    return kept if len(left_out) > count else None
+
+
+def _open_all(
+    roots: Sequence[Root],
+    columns: list[str] | None,
+    filter: Any,
+    memory_map: bool,
+    left_out: list[Skipped] | None,
+) -> Source:
+    paths = [path for root in roots for path in root.files]
+    stamps = FileStamps()
+    filesystem = roots[0].filesystem  # one for all
+    if filesystem is None:
+        stamps.add_paths(paths)  # before their footers are read
+    with opening(left_out):
+        kinds = _find_kinds(paths, filesystem)
+    if len(kinds) > 1:
+        raise ValueError(
+            "some of the files are Parquet and some Arrow IPC: make one Loader for each format"
+        )
+    if filesystem is not None and kinds == {"parquet"}:
+        filesystem = _fetch_ahead(filesystem)  # now: fragments that are moved lose their footers
+        roots = [root._replace(filesystem=filesystem) for root in roots]
+    may_map = memory_map and filesystem is None and filter is None
+    if kinds == {"ipc"} and may_map and not any(map(_has_partitions, roots)):
+        with opening(left_out):
+            mapped = map_files(paths, columns)
+        if mapped is not None:
+            return MappedSource(mapped, columns, stamps)
+    if kinds == {"ipc"}:
+        _check_no_streams(paths, filesystem)
+    with opening(left_out):
+        dataset = _make_dataset(roots, kinds.pop(), choose_read(columns, filter))
+    return open_dataset(dataset, columns, filter, memory_map, stamps, left_out)
+
+
+def _fetch_ahead(filesystem: Any) -> Any:
+    from arrowdl.loader._storage.fetch_ahead import fetch_ahead
+
+    return fetch_ahead(filesystem)
+
+
+def _has_partitions(root: Root) -> bool:
+    directories = {os.path.dirname(file) for file in root.files}
+    return any("=" in os.path.relpath(directory, root.base) for directory in directories)
+
+
+def _check_no_streams(paths: Sequence[str], filesystem: Any) -> None:
+    def is_stream(path: str) -> bool:
+        return _read_start(path, filesystem).startswith(_STREAM_START)
+
+    for path, found in zip(paths, map_in_threads(is_stream, paths, FILES_AT_ONCE), strict=True):
+        if found and filesystem is not None:
+            raise ValueError(
+                f"{path!r} has the stream format of Arrow IPC, which has no index of its batches: "
+                "write it with pyarrow.ipc.new_file(), or give a function that makes its stream, "
+                "lambda: pyarrow.ipc.open_stream(filesystem.open_input_stream(path))"
+            )
+        if found:
+            raise ValueError(
+                f"{path!r} has the stream format of Arrow IPC, and filter=, memory_map=False, "
+                "compression and columns of key=value directories need the file format: write it "
+                "with pyarrow.ipc.new_file(), or give the Loader a table, pyarrow.ipc.open_stream("
+                f"pyarrow.memory_map({path!r})).read_all(), which has a filter() of its own"
+            )
+
+
+def _find_kinds(paths: Sequence[str], filesystem: Any) -> set[str]:
+    """Return the formats of files, by their endings; of each other ending, one file is looked at.
+
+    Raises
+    ------
+    ValueError
+        A file has another format.
+    """
+    first: dict[str, str] = {}
+    for path in paths:
+        first.setdefault(os.path.splitext(path)[1].lower(), path)
+    for suffix in first.keys() & _OTHER_SUFFIXES.keys():
+        raise ValueError(
+            f"{first[suffix]!r} is neither Parquet nor Arrow IPC, by its name: give the Loader a "
+            f'dataset, pyarrow.dataset.dataset(..., format="{_OTHER_SUFFIXES[suffix]}"); or leave '
+            "it out, by a pattern such as '*.parquet'"
+        )
+    unknown = [path for suffix, path in first.items() if suffix not in _KINDS]
+    starts = map_in_threads(lambda path: _read_start(path, filesystem), unknown, FILES_AT_ONCE)
+    found = {_KINDS[suffix] for suffix in first if suffix in _KINDS}
+    return found | {_recognize(*own) for own in zip(unknown, starts, strict=True)}
+
+
+def _read_start(path: str, filesystem: Any) -> bytes:
+    if filesystem is not None:
+        with filesystem.open_input_file(path) as file:
+            return bytes(file.read(_START))
+    with open(path, "rb") as local:
+        return local.read(_START)
+
+
+def _recognize(path: str, start: bytes) -> str:
+    """Return the format of a file that starts with `start`."""
+    if not start or start.startswith((b"PAR1", b"PARE")):  # of an empty one, pyarrow says so
+        return "parquet"
+    if start == b"ARROW1" or start.startswith(_STREAM_START):
+        return "ipc"
+    import pyarrow as pa
+
+    what = next((name for magic, name in _OTHER_STARTS.items() if start.startswith(magic)), "")
+    raise ValueError(
+        f"{path!r} starts with {start!r}{what and f', as {what} does'}: the Loader reads files of "
+        "Parquet (.parquet), of Arrow IPC (.arrow, .ipc, .feather) and its streams (.arrows). "
+        "Leave others out, by a pattern such as '*.parquet', or give what reads them: a pyarrow "
+        "dataset, or a function that makes an Arrow stream"
+    ) from pa.ArrowInvalid(f"{path!r} is of no known format")
+
+
+def _make_dataset(
+    roots: Sequence[Root], kind: str, is_read: Callable[[str], bool]
+) -> ds.FileSystemDataset:
+    """Make a dataset with the columns of all files; a column that a file lacks is null there.
+
+    A column that is read has the same type in all files, or is all null in some. pyarrow would cast
+    silently, also float64 to float32.
+    """
+    import pyarrow.dataset as ds
+
+    datasets = [_open_root(root, kind, is_read) for root in roots]
+    schemas = [found for dataset in datasets for found in list_schemas(dataset)]
+    for dataset in datasets:
+        note_differences(dataset)
+    return ds.FileSystemDataset(
+        [fragment for dataset in datasets for fragment in dataset.get_fragments()],
+        unify_schemas(schemas, is_read).schema,
+        datasets[0].format,
+        datasets[0].filesystem,
+    )
+
+
+def _open_root(root: Root, kind: str, is_read: Callable[[str], bool]) -> ds.FileSystemDataset:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+    import pyarrow.fs as fs
+
+    format = make_parquet_format() if kind == "parquet" else ds.IpcFileFormat()
+    make = partial(
+        ds.dataset,
+        root.files,
+        filesystem=root.filesystem,
+        format=format,
+        partition_base_dir=root.base,
+    )
+    try:
+        return make(partitioning="hive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        # Columns of one name, or a key of the folders that is a column. pyarrow names no file.
+        filesystem = root.filesystem or fs.LocalFileSystem()
+        schema = check_names(root.files[0], format.inspect(root.files[0], filesystem), is_read)
+        keys = find_keys(root, make, schema)
+        schema = add_keys(schema, keys)
+        return make(schema=schema, partitioning=ds.HivePartitioning(keys))

@@ -1,0 +1,57 @@
+"""One rank lists the files and reads the footers; its plan goes to the others."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from arrowdl.loader._files.file_plan import FilePlan
+from arrowdl.loader._sources.base import IndexedSource, Source
+
+
+def open_shared(open: Callable[[FilePlan | None], Source]) -> Source:
+    """Open a source on each rank of the process group of ``torch.distributed``.
+
+    Parameters
+    ----------
+    open : callable
+        Opens the source by a plan, or without one.
+
+    Returns
+    -------
+    Source
+        Without a process group, what `open` returns for None.
+
+    Raises
+    ------
+    RuntimeError
+        Rank 0 could not open the source, whose error it has itself.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.distributed.is_available():
+        return open(None)
+    group = torch.distributed
+    if not group.is_initialized() or group.get_world_size() == 1:
+        return open(None)
+    if group.get_rank() != 0:
+        told: list[Any] = [None, None]
+        group.broadcast_object_list(told, src=0)
+        plan, footers = told
+        if not isinstance(plan, FilePlan):
+            raise RuntimeError(f'rank 0 could not make the plan of plan="share": {plan}')
+        source = open(plan)
+        if isinstance(source, IndexedSource) and (kept := source.find_footers()) is not None:
+            kept.add_footers(footers)
+        return source
+    try:
+        source = open(None)
+        if not isinstance(source, IndexedSource):
+            raise TypeError('plan="share": a stream has no plan')
+        kept = source.find_footers()
+        made = [source.make_plan(), {} if kept is None else kept.list_footers()]
+    except BaseException as error:  # the others wait for it
+        group.broadcast_object_list([f"{type(error).__name__}: {error}", None], src=0)
+        raise
+    group.broadcast_object_list(made, src=0)
+    return source

@@ -1,0 +1,1 @@
+"""Parquet files, and other datasets of pyarrow, read by row groups."""

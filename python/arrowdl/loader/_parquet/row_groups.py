@@ -1,0 +1,354 @@
+"""`RowGroupFiles`: row groups of local Parquet files, read without a scanner.
+
+A scanner opens each file anew and passes each batch through a query, which takes longer than the
+decoding if files are small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from arrowdl.loader._files.stamps import is_local, names_file
+from arrowdl.loader._parquet.counted import check_counts, refuse
+from arrowdl.loader._parquet.polars_decoder import PolarsDecoder
+from arrowdl.loader._parquet.scans import Check, NotePath, Query, naming_files
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+    import pyarrow.parquet as pq
+
+# Larger row groups are decoded by pyarrow's threads, a column each.
+_THREADED_BYTES = 2**20
+# A column is read in parts of this size, not as a whole.
+_BUFFER_BYTES = 2**16
+# Of a larger row group, one array cannot hold the bytes of a column of strings.
+_WHOLE_BYTES = 2**30
+# Small files of a scan are joined up to this size. The first scan, which is small, comes early.
+_JOINED_BYTES = 2**20
+
+
+class RowGroupFiles:
+    """Reads row groups of the files of a dataset, where a scanner would return the same batches.
+
+    Parameters
+    ----------
+    dataset : pyarrow.dataset.FileSystemDataset
+    query : Query
+        Without a filter, with columns that are no fields of others.
+    decoder : {'pyarrow', 'polars'}
+        What decodes the columns that it can decode; pyarrow decodes the others.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of the batches.
+    """
+
+    def __init__(
+        self, dataset: ds.FileSystemDataset, query: Query, decoder: str = "pyarrow"
+    ) -> None:
+        self._columns = query.columns
+        unit = dataset.format.read_options.coerce_int96_timestamp_unit
+        self._options: dict[str, Any] = {"coerce_int96_timestamp_unit": unit}
+        self.schema = query.project(dataset)
+        self._polars = PolarsDecoder(self.schema) if decoder == "polars" else None
+        self._footers: dict[
+            str, pq.FileMetaData | None
+        ] = {}  # None: a scanner has to read the file
+        self._fitting: list[pa.Schema] = []  # of files that pyarrow.parquet reads alike
+
+    def can_read(self, fragment: ds.Fragment) -> bool:
+        """Whether `fragment`, row groups of a file, is read as a scanner reads it."""
+        path = fragment.path
+        if path not in self._footers:
+            self._footers[path] = fragment.metadata if self._fits(fragment) else None
+        return self._footers[path] is not None
+
+    def _fits(self, fragment: ds.Fragment) -> bool:
+        import pyarrow.dataset as ds
+
+        if not hasattr(fragment, "row_groups") or names_file(fragment.metadata):
+            return False
+        keys = ds.get_partition_keys(fragment.partition_expression)
+        own = fragment.physical_schema
+        if keys and any(name in keys for name in self.schema.names):
+            return False
+        if any(own.equals(known) for known in self._fitting):
+            return True
+        if not all(_has_field(own, field) for field in self.schema):
+            return False
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with pa.OSFile(fragment.path) as opened:
+            file = pq.ParquetFile(opened, metadata=fragment.metadata, **self._options)
+            if not file.schema_arrow.equals(own):
+                return False
+        self._fitting.append(own)
+        return True
+
+    def read(
+        self,
+        fragments: Sequence[ds.Fragment],
+        rows: int,
+        check: Check,
+        find_damage: Callable[[int], str],
+        note: NotePath | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of fragments that `can_read` accepts, as `scans.scan` does.
+
+        Parameters
+        ----------
+        fragments : sequence of pyarrow.dataset.Fragment
+        rows : int
+            Of a batch, at most.
+        check, find_damage, note
+            As of `scans.scan`.
+        """
+        paths = [fragment.path for fragment in fragments]
+        joined = _Joined(self.schema, rows)
+        is_one_by_one = note is not None or any(map(_has_dictionary, self.schema.types))
+        with naming_files(paths, find_damage) as names:
+            try:
+                for i, fragment in enumerate(fragments):
+                    if i:
+                        del names[0]
+                    if note is not None:
+                        note(fragment.path)
+                    nbytes = sum(group.total_byte_size for group in fragment.row_groups)
+                    for batch in self._read_file(fragment, rows, check):
+                        joined.add(batch, nbytes)
+                        if joined.is_full or is_one_by_one:
+                            yield from joined.take()
+            except Exception:
+                yield from joined.take()  # the rows before those that cannot be read
+                raise
+        yield from joined.take()
+
+    def _read_file(
+        self, fragment: ds.Fragment, rows: int, check: Check
+    ) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = fragment.path
+        groups = fragment.row_groups
+        largest = max(group.total_byte_size for group in groups)
+        uses_threads = largest > _THREADED_BYTES and len(self.schema) > 1
+        options = {"pre_buffer": False, "buffer_size": _BUFFER_BYTES, **self._options}
+        with pa.OSFile(path) as opened:
+            file = pq.ParquetFile(opened, metadata=self._footers[path], **options)
+            check([path])
+            for how, some in groupby(
+                groups, lambda group: self._choose(group, rows, file.metadata)
+            ):
+                if how == "in parts":
+                    read = partial(self._iterate, file, rows, uses_threads=uses_threads)
+                    for together in _join_groups(some, rows):
+                        yield from _read_together(path, together, read)
+                    continue
+                # Faster than iter_batches, which has more tasks for each column.
+                for group in some:
+                    table = None
+                    if how == "by polars":
+                        table = self._read_by_polars(file, path, group.id, uses_threads)
+                        check([path])
+                    if table is None:
+                        table = file.read_row_group(
+                            group.id, self._columns, use_threads=uses_threads
+                        )
+                    if table.num_rows != group.num_rows:
+                        raise refuse(_name(path, group), table.num_rows, group.num_rows)
+                    batches = table.to_batches(max_chunksize=rows)
+                    del table
+                    yield from batches
+                    del batches
+
+    def _iterate(
+        self,
+        file: pq.ParquetFile,
+        rows: int,
+        groups: Sequence[ds.RowGroupInfo],
+        *,
+        uses_threads: bool,
+    ) -> Iterator[pa.RecordBatch]:
+        numbers = [group.id for group in groups]
+        yield from file.iter_batches(rows, numbers, self._columns, use_threads=uses_threads)
+
+    def _choose(self, group: pq.RowGroupMetaData, rows: int, footer: pq.FileMetaData) -> str:
+        """Say how a row group is read: "by polars", "whole", or "in parts" that are joined."""
+        if self._polars is not None and self._polars.fits(group, footer):
+            return "by polars"
+        return "whole" if _is_read_whole(group, rows) else "in parts"
+
+    def _read_by_polars(
+        self, file: pq.ParquetFile, path: str, number: int, uses_threads: bool
+    ) -> pa.Table | None:
+        """Return a row group, of which polars decodes what it can; None if it fails."""
+        import pyarrow as pa
+
+        assert self._polars is not None
+        footer = file.metadata
+        start = sum(footer.row_group(i).num_rows for i in range(number))
+        columns = self._polars.read(path, start, footer.row_group(number).num_rows)
+        if columns is None:
+            return None
+        rest = [name for name in self.schema.names if name not in columns]
+        if rest:
+            table = file.read_row_group(number, rest, use_threads=uses_threads)
+            columns.update(zip(table.column_names, table.columns, strict=True))
+        return pa.Table.from_arrays(
+            [columns[name] for name in self.schema.names], schema=self.schema
+        )
+
+
+def _join_groups(groups: Iterable[ds.RowGroupInfo], rows: int) -> Iterator[list[ds.RowGroupInfo]]:
+    """Join row groups that have `rows` rows together, at most; a larger one stays alone."""
+    joined: list[ds.RowGroupInfo] = []
+    room = rows
+    for group in groups:
+        if joined and group.num_rows > room:
+            yield joined
+            joined, room = [], rows
+        joined.append(group)
+        room -= group.num_rows
+    yield joined
+
+
+def _read_together(
+    path: str,
+    groups: Sequence[ds.RowGroupInfo],
+    read: Callable[[Sequence[ds.RowGroupInfo]], Iterator[pa.RecordBatch]],
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of row groups; those of each alone if they cannot be read, or are too few."""
+    if len(groups) > 1:
+        batches = []
+        with suppress(Exception):
+            batches = list(read(groups))
+        if sum(map(len, batches)) == sum(group.num_rows for group in groups):
+            while batches:
+                yield batches.pop(0)
+            return
+    for group in groups:
+        name = [_name(path, group)].__getitem__
+        yield from check_counts(read([group]), [group.num_rows], name)
+
+
+def _name(path: str, group: ds.RowGroupInfo) -> str:
+    return f"{path!r}, row group {group.id}"
+
+
+def _is_read_whole(group: pq.RowGroupMetaData, rows: int) -> bool:
+    """Whether a row group is one batch. Several small ones are joined."""
+    nbytes = group.total_byte_size
+    return bool(group.num_rows <= rows and _THREADED_BYTES < nbytes < _WHOLE_BYTES)
+
+
+class _Joined:
+    """Joins batches of small files, which take longer to hand over than to copy.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    rows : int
+        Of a batch, at most.
+
+    Attributes
+    ----------
+    is_full : bool
+    """
+
+    def __init__(self, schema: pa.Schema, rows: int) -> None:
+        self._schema = schema
+        self._most_rows = rows
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._bytes = 0
+        self.is_full = False
+
+    def add(self, batch: pa.RecordBatch, nbytes: int) -> None:
+        """Add a batch of a file of `nbytes` bytes."""
+        self._batches.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += nbytes
+        self.is_full = self._bytes >= _JOINED_BYTES or self._rows >= self._most_rows
+
+    def take(self) -> Iterator[pa.RecordBatch]:
+        """Yield what was added."""
+        import pyarrow as pa
+
+        batches, self._batches = self._batches, []
+        self._rows = self._bytes = 0
+        self.is_full = False
+        if not batches:
+            return
+        if not all(batch.schema.equals(self._schema) for batch in batches):  # in order and nulls
+            names = self._schema.names
+            batches = [
+                pa.RecordBatch.from_arrays(
+                    [batch.column(name) for name in names], schema=self._schema
+                )
+                for batch in batches
+            ]
+        table = pa.Table.from_batches(batches, self._schema)
+        if len(batches) > 1:
+            del batches[:]
+            table = table.combine_chunks()
+        yield from table.to_batches()
+
+
+def open_row_groups(
+    dataset: ds.FileSystemDataset, query: Query, decoder: str = "pyarrow"
+) -> RowGroupFiles | None:
+    """Return what reads row groups of a dataset; None if only a scanner reads what `query` asks.
+
+    `decoder` as of `RowGroupFiles`.
+    """
+    import pyarrow.dataset as ds
+    import pyarrow.fs as fs
+
+    if not isinstance(dataset.format, ds.ParquetFileFormat):
+        return None
+    unit = dataset.format.read_options.coerce_int96_timestamp_unit
+    plain = ds.ParquetFileFormat(coerce_int96_timestamp_unit=unit)
+    is_read_as_it_is = (
+        query.filter is None
+        and is_local(dataset.filesystem)
+        and dataset.filesystem.equals(fs.LocalFileSystem())
+        and dataset.format.equals(plain)
+        and dataset.format.default_fragment_scan_options.equals(plain.default_fragment_scan_options)
+    )
+    if not is_read_as_it_is or isinstance(query.projection, dict) or query.columns == []:
+        return None
+    names = dataset.schema.names
+    # pyarrow.parquet takes a dot in a name for a field of a column.
+    if query.columns is not None and any("." in name for name in names):
+        return None
+    return RowGroupFiles(dataset, query, decoder) if len(set(names)) == len(names) > 0 else None
+
+
+def _has_field(schema: pa.Schema, field: pa.Field) -> bool:
+    """Whether a file has a column as it is read, which pyarrow.parquet can read."""
+    import pyarrow as pa
+
+    i = schema.get_field_index(field.name)
+    if i < 0 or not schema.field(i).type.equals(field.type):
+        return False
+    # Of several row groups, pyarrow.parquet cannot join dictionaries within lists and structs.
+    return pa.types.is_dictionary(field.type) or not _has_dictionary(field.type)
+
+
+def _has_dictionary(type: pa.DataType) -> bool:
+    """Whether a type at any level is dictionary-encoded: each batch may have its own values."""
+    import pyarrow as pa
+
+    if isinstance(type, pa.BaseExtensionType):
+        return _has_dictionary(type.storage_type)
+    if pa.types.is_dictionary(type):
+        return True
+    return any(_has_dictionary(type.field(i).type) for i in range(type.num_fields))

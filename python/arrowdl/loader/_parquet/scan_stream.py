@@ -1,0 +1,132 @@
+"""`Scan`: streams of datasets that are not read by row groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from arrowdl import _core
+from arrowdl.loader._files.locate import Candidate, split_row_groups
+from arrowdl.loader._files.stamps import FileStamps, check_footers
+from arrowdl.loader._ipc.in_memory import is_ipc
+from arrowdl.loader._parquet.counted import check_rows
+from arrowdl.loader._parquet.fragments import join_fragments
+from arrowdl.loader._parquet.int96 import Int96Check
+from arrowdl.loader._parquet.pruning import list_fragments, prune
+from arrowdl.loader._parquet.scan_limits import DECODE_ROWS
+from arrowdl.loader._parquet.scans import Query, naming_files, read_in_thread, scan, wait_for
+from arrowdl.loader._schema.filters import find_columns, keep_rows
+from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+
+class Scan:
+    """Opens streams of a dataset that is not made of files, or has scan options of its own.
+
+    Parameters
+    ----------
+    dataset : pyarrow.dataset.Dataset
+    query : Query
+    """
+
+    def __init__(self, dataset: ds.Dataset, query: Query) -> None:
+        self._dataset = dataset
+        self._query = query
+        if is_of_pyarrow(dataset):  # it may have a filter itself
+            combined = dataset._scanner_options({"filter": query.filter}).get("filter")
+            self._query = replace(query, filter=combined)
+            self._query.check_filter()
+        self._stamps = FileStamps()
+        self._int96 = Int96Check(is_given=True)
+        wait_for(self._take_stamps)
+
+    def __call__(self, epoch: int) -> _core.DeviceStream:
+        fragments = self._list_fragments()
+        paths = [fragment.path for fragment in fragments if hasattr(fragment, "path")]
+        batches = self._stamps.guard(paths, self._scan(fragments, paths))
+        return read_in_thread(batches, self._query.project(self._dataset))
+
+    def _take_stamps(self) -> None:
+        fragments = self._list_fragments()
+        self._stamps.add_fragments(fragments)
+        check_footers(fragments)
+
+    def _list_fragments(self) -> list[ds.Fragment]:
+        if not is_of_pyarrow(self._dataset):
+            return []
+        return list(self._dataset._get_fragments(None))  # works for datasets with scan options
+
+    def _scan(
+        self, fragments: Sequence[ds.Fragment], paths: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        query = self._query
+        options: dict[str, Any] = {"batch_size": DECODE_ROWS}
+        if not is_of_pyarrow(self._dataset):
+            return self._scan_foreign(options)
+        if any(map(is_ipc, fragments)):
+            kept = list_fragments(self._dataset, query.filter)
+            return query.scan_each(kept, self._stamps.check, **options)
+        if query.filter is not None:
+            return self._scan_filtered(options)
+        self._check_times(fragments)
+        scanner = self._dataset.scanner(columns=query.projection, **options)
+        found = [fragment for fragment in fragments if hasattr(fragment, "path")]
+        candidates = list(map(Candidate, paths, found))
+        find = partial(query.find_damage, candidates)
+        batches = scan(scanner, paths, self._stamps.check, find)
+        options["columns"] = query.projection
+        return check_rows(batches, fragments, query.schema, options)
+
+    def _scan_filtered(self, options: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+        """Scan the row groups of which the filter may keep rows, some files at a time."""
+        dataset, query = self._dataset, self._query
+        kept = list_fragments(dataset, query.filter)
+        for start in range(0, len(kept), FILES_AT_ONCE):
+            some = kept[start : start + FILES_AT_ONCE]
+            parts = [
+                part for own in map_in_threads(self._prune, some, FILES_AT_ONCE) for part in own
+            ]
+            self._check_times(parts)
+            if type(dataset).__name__ == "FileSystemDataset":
+                yield from query.scan_files(dataset, parts, self._stamps.check, **options)
+            else:  # of several formats
+                yield from query.scan_each(parts, self._stamps.check, **options)
+
+    def _check_times(self, fragments: Sequence[ds.Fragment]) -> None:
+        query = self._query
+        needed = find_columns(query.schema.names, query.roots, query.filter)
+        self._int96.check(fragments, needed, {})
+
+    def _prune(self, fragment: ds.Fragment) -> list[ds.Fragment]:
+        """Return the row groups of a fragment that the filter may keep rows of."""
+        query, path = self._query, getattr(fragment, "path", "")
+        find = partial(query.find_damage, [Candidate(path, fragment)])
+        with naming_files([path] if path else [], find):
+            units = split_row_groups(fragment)
+            chosen = prune(units, query.filter, query.read_schema)
+        return join_fragments([units[i] for i in chosen])
+
+    def _scan_foreign(self, options: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+        """Scan a dataset that is written in Python, whose own filter need not be Arrow's."""
+        query = self._query
+        if query.filter is None or isinstance(query.filter, str):  # Lance evaluates SQL
+            chosen = {} if query.filter is None else {"filter": query.filter}
+            scanner = self._dataset.scanner(columns=query.projection, **chosen, **options)
+            return iter(scanner.to_batches())  # Lance 14's scan_batches() cannot end
+        names = query.schema.names
+        needed = find_columns(names, query.roots, query.filter)
+        read = [name for name in names if name in needed]
+        scanner = self._dataset.scanner(columns=read, **options)
+        return keep_rows(scanner.to_batches(), query.filter, query.columns)
+
+
+def is_of_pyarrow(dataset: ds.Dataset) -> bool:
+    """Return False for a subclass written in Python, such as Lance's: it holds no C++ dataset, and
+    pyarrow's own methods on it, unless overridden, read a null pointer.
+    """
+    return type(dataset).__module__.startswith("pyarrow.")

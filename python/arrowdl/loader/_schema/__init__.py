@@ -1,0 +1,1 @@
+"""What columns are: their names, types, vocabularies, and filters on them."""

@@ -1,0 +1,233 @@
+"""One schema for several files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from arrowdl import _core
+from arrowdl.loader._progress import OpeningLine
+from arrowdl.loader._schema.filters import find_columns
+from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+
+def is_any(name: str) -> bool:
+    """Stands in for a test of names: all are read."""
+    return True
+
+
+def check_names(path: str, schema: pa.Schema, is_read: Callable[[str], bool] = is_any) -> pa.Schema:
+    """Return the columns that have a name of their own; raise ValueError if others are read."""
+    import pyarrow as pa
+
+    counts = Counter(schema.names)
+    if len(counts) == len(schema.names):
+        return schema
+    for name, number in counts.items():
+        if number > 1 and is_read(name):
+            raise ValueError(
+                f'{path!r} has {number} columns named "{name}", and a batch is a dict, which has '
+                "one item of a name: write the file with other names, or read it into a table "
+                "(pyarrow.parquet.ParquetFile(path).read(), pyarrow.ipc.open_file(path).read_all())"
+                " and give that to the Loader, after rename_columns()"
+            )
+
+    return pa.schema([own for own in schema if counts[own.name] == 1], schema.metadata)
+
+
+def list_schemas(dataset: ds.FileSystemDataset) -> list[tuple[str, pa.Schema]]:
+    """List the schemas of the first file with its directories' columns, and of each file."""
+    fragments = list(dataset.get_fragments())
+    line = OpeningLine("reads the schemas", len(fragments))
+    others = map_in_threads(_read_schema, fragments, FILES_AT_ONCE, line)
+    return [(dataset.files[0], dataset.schema), *others]
+
+
+def _read_schema(fragment: ds.Fragment) -> tuple[str, pa.Schema]:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    keys = ds.get_partition_keys(fragment.partition_expression)
+    schema = fragment.physical_schema
+    if keys:
+        schema = pa.schema([field for field in schema if field.name not in keys])
+    return fragment.path, schema
+
+
+class Unified(NamedTuple):
+    """The columns of all files.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    drifted : set of str
+        Columns that have other types in some files, and that are not read.
+    """
+
+    schema: pa.Schema
+    drifted: set[str]
+
+
+def unify_schemas(
+    schemas: Sequence[tuple[str, pa.Schema]], is_read: Callable[[str], bool] = is_any
+) -> Unified:
+    """Return the columns of all files; a column that is not read may have several types.
+
+    Parameters
+    ----------
+    schemas : sequence of (str, pyarrow.Schema)
+        Path and schema of each file.
+    is_read : callable
+        Whether a column is read.
+
+    Raises
+    ------
+    ValueError
+        A column that is read has two types, or a file has two columns of this name.
+    """
+    import pyarrow as pa
+
+    drifted = {name for _, schema in schemas for name, n in Counter(schema.names).items() if n > 1}
+    (first, unified), *others = [
+        (path, _leave_out(check_names(path, schema, is_read), drifted)) for path, schema in schemas
+    ]
+    for path, given in others:
+        schema = _leave_out(given, drifted)
+        if schema.equals(unified):
+            continue
+        unified, schema = _join_types(unified, schema)
+        differing = {name for name in schema.names if not _can_unify(unified, schema, name)}
+        for name in differing:
+            if is_read(name):
+                raise ValueError(
+                    f'{path!r} has other types than {first!r} and the files after it: "{name}" is '
+                    f"{schema.field(name).type} and {unified.field(name).type}. Leave it out with "
+                    "columns=, or give a pyarrow dataset with the schema that all files are read as"
+                )
+        drifted |= differing
+        unified = pa.unify_schemas([unified, _leave_out(schema, differing)])
+    return Unified(_mark_index(unified, schemas), drifted)
+
+
+def _mark_index(unified: pa.Schema, schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
+    """Return the schema with the metadata of the first file that has pandas' unnamed index."""
+    for _, schema in schemas:
+        columns = _core.list_columns(schema)
+        if columns is not None and set(schemas[0][1].names).isdisjoint(
+            set(schema.names) - set(columns)
+        ):
+            metadata = {**(unified.metadata or {}), b"pandas": schema.metadata[b"pandas"]}
+            return unified.with_metadata(metadata)
+    return unified
+
+
+def _leave_out(schema: pa.Schema, names: set[str]) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([own for own in schema if own.name not in names], schema.metadata)
+
+
+def _join_types(one: pa.Schema, other: pa.Schema) -> tuple[pa.Schema, pa.Schema]:
+    """Return both schemas with the columns of other types that are the same tensors as one type."""
+    for name in set(one.names) & set(other.names):
+        fields = [schema.field(name) for schema in (one, other)]
+        joined = join_types(fields[0].type, fields[1].type)
+        if joined is not None and fields[0].type != fields[1].type:
+            one, other = (
+                schema.set(schema.get_field_index(name), own.with_type(joined))
+                for schema, own in zip((one, other), fields, strict=True)
+            )
+    return one, other
+
+
+def join_types(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Return the type that columns of two types are read as; None if they are other tensors.
+
+    Strings and binary differ in their offsets only, and so do lists. A list is a row of a
+    fixed-size list, if it has its length; pyarrow raises where one has another.
+    """
+    import pyarrow as pa
+
+    if one.equals(other):
+        return one
+    for kinds, joined in (
+        ((pa.string(), pa.large_string(), pa.string_view()), pa.large_string()),
+        ((pa.binary(), pa.large_binary(), pa.binary_view()), pa.large_binary()),
+    ):
+        if one in kinds and other in kinds:
+            return joined
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        return _join_structs(one, other)
+    if not (_is_list(one) and _is_list(other)):
+        return None
+    items = join_types(one.value_type, other.value_type)
+    if items is None:
+        return None
+    field = one.value_field.with_type(items).with_nullable(True)
+    sizes = {own.list_size for own in (one, other) if pa.types.is_fixed_size_list(own)}
+    if len(sizes) > 1:
+        return None
+    return pa.list_(field, sizes.pop()) if sizes else pa.large_list(field)
+
+
+def _join_structs(one: pa.StructType, other: pa.StructType) -> pa.DataType | None:
+    import pyarrow as pa
+
+    pairs = list(zip(one, other, strict=False))
+    if len(one) != len(other) or any(mine.name != own.name for mine, own in pairs):
+        return None
+    joined = [join_types(mine.type, own.type) for mine, own in pairs]
+    if None in joined:
+        return None
+    return pa.struct(
+        [
+            mine.with_type(type).with_nullable(mine.nullable or own.nullable)
+            for (mine, own), type in zip(pairs, joined, strict=True)
+        ]
+    )
+
+
+def _is_list(type: pa.DataType) -> bool:
+    """Whether a type is of lists that pyarrow casts: it breaks list views."""
+    import pyarrow as pa
+
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(is_kind(type) for is_kind in kinds)
+
+
+def read_alike(table: pa.Table, unified: Unified) -> pa.Table:
+    """Return a table of one file with the types of all files, without columns that are not read."""
+    kept = [i for i, name in enumerate(table.column_names) if name not in unified.drifted]
+    table = table.select(kept) if len(kept) < table.num_columns else table
+    for i, own in enumerate(table.schema):
+        wanted = unified.schema.field(own.name).type
+        if own.type != wanted and join_types(own.type, wanted) is not None:
+            table = table.set_column(i, own.with_type(wanted), table.column(i).cast(wanted))
+    return table
+
+
+def _can_unify(one: pa.Schema, other: pa.Schema, name: str) -> bool:
+    import pyarrow as pa
+
+    if name not in one.names or one.field(name).equals(other.field(name)):
+        return True
+    try:
+        pa.unify_schemas([pa.schema([one.field(name)]), pa.schema([other.field(name)])])
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        return False
+    return True
+
+
+def choose_read(columns: Sequence[str] | None, filter: Any) -> Callable[[str], bool]:
+    """Return whether `columns` or `filter` need a column, whole or a field of it."""
+    if columns is None:
+        return is_any
+    return lambda name: (
+        any(column == name or column.startswith(f"{name}.") for column in columns)
+        or bool(find_columns([name], [], filter))
+    )

@@ -1,0 +1,1 @@
+"""Rows that cannot be read: numbered, left out and counted."""

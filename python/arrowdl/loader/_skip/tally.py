@@ -1,0 +1,168 @@
+"""`Tally`: counts, logs and bounds the rows that ``Loader(on_error="skip")`` leaves out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from arrowdl.loader._mixture.mixture import ENDLESS, MixedSource
+from arrowdl.loader._skipped import Report, Skipped, renew
+from arrowdl.loader._sources.base import IndexedSource, Source
+from arrowdl.loader._stats import Stats
+
+_MOST_KEPT = 1_000  # entries of `Stats.skipped`
+# Without `max_skipped_rows`: one of so many rows, and rows of a stream.
+_SHARE = 10
+_MOST_OF_STREAMS = 10_000
+
+
+def name_entry(stats: Stats, entry: Skipped) -> None:
+    """Log an entry, and add it to `stats`."""
+    logging.getLogger("arrowdl.loader").warning("skipped %s", entry)
+    add_entry(stats, entry)
+
+
+def add_entry(stats: Stats, entry: Skipped) -> None:
+    """Add an entry to `stats`, unless there are many."""
+    if len(stats.skipped) < _MOST_KEPT:
+        stats.skipped = (*stats.skipped, entry)
+
+
+class Tally:
+    """Counts the rows that are skipped in an epoch, or in a pass of one without end.
+
+    Parameters
+    ----------
+    stats : Stats
+        The counters, which go on counting.
+    find_most : callable
+        Returns how many rows may be skipped.
+    find_pass : callable
+        Returns the number of the pass; 0 in an epoch with an end.
+    world_size : int
+    share : callable, optional
+        Takes the number of a pass and rows that were skipped now. Returns those of all ranks in
+        this pass so far, or None if they are not known.
+    """
+
+    def __init__(
+        self,
+        stats: Stats,
+        find_most: Callable[[], int],
+        find_pass: Callable[[], int],
+        world_size: int,
+        share: Callable[[int, int], int | None] | None = None,
+    ) -> None:
+        self._stats = stats
+        self._find_most = find_most
+        self._find_pass = find_pass
+        self._world_size = world_size
+        self._share = share
+        self._most: int | None = None
+        self._pass = 0
+        self._rows = 0
+        self._known: set[Skipped] = set()
+
+    def add(self, report: Report) -> None:
+        """Count what a batch lacks, and log what is new.
+
+        Raises
+        ------
+        Exception
+            That of `report`: too many rows were skipped.
+        """
+        if (number := self._find_pass()) != self._pass:
+            self._pass, self._rows = number, 0
+        self._stats.skipped_rows += report.rows
+        self._rows += report.rows
+        for entry in report.entries:
+            if entry not in self._known:
+                self._known.add(entry)
+                name_entry(self._stats, entry)
+        total = None if self._share is None else self._share(number, report.rows)
+        if self._most is None:
+            self._most = self._find_most()
+        if max(self._rows, total or 0) > self._most:
+            raise renew(report.error, self._describe(total))
+
+    def _describe(self, total: int | None) -> str:
+        when = f"pass {self._pass} over the sources" if self._pass else "this epoch"
+        where = "on this rank"
+        if total is not None and total > self._rows:
+            where += f" and {total - self._rows} on others"
+        elif total is None and self._world_size > 1:
+            where += (
+                f" (each of the {self._world_size} ranks counts alone: they have no process group "
+                "of torch.distributed)"
+            )
+        return (
+            f'Loader(on_error="skip") has skipped {self._rows} rows in {when} {where} '
+            f"({len(self._known)} errors), and this is the last error: max_skipped_rows="
+            f"{self._most} allows no more. stats().skipped names the rows"
+        )
+
+
+def check_left_out(left_out: Sequence[Skipped], source: Source, most: int | None) -> None:
+    """Raise OSError if too much of a source cannot be opened.
+
+    Parameters
+    ----------
+    left_out : sequence of Skipped
+        Files and row groups whose rows are unknown: each counts as the mean of the others.
+    source : Source
+        The rest.
+    most : int, optional
+        Of `max_skipped_rows`.
+    """
+    sources = _list_sources(source)
+    total = sum(own.num_rows for own in sources)
+    units = sum(len(own.units) for own in sources)
+    groups = sum(entry.row_group is not None for entry in left_out)
+    files = len(left_out) - groups
+    rows = -(-groups * total // max(1, units))
+    rows += -(-files * total // max(1, sum(own.count_files() for own in sources)))
+    limit = (total + rows) // _SHARE if most is None else most
+    if rows > limit:
+        raise OSError(
+            f"{files} files and {groups} row groups cannot be opened, about {rows} rows, and "
+            f"max_skipped_rows={limit} allows no more. The last is {left_out[-1]}"
+        )
+
+
+def check_lost(lost: Sequence[Skipped], source: Source, most: int | None) -> None:
+    """Raise OSError if too many documents are in no block, since their lengths cannot be read.
+
+    Parameters
+    ----------
+    lost : sequence of Skipped
+    source : Source
+        All documents.
+    most : int, optional
+        Of `max_skipped_rows`.
+    """
+    rows = sum(stop - start for entry in lost for start, stop in entry.ranges)
+    limit = find_most(source) if most is None else most
+    if rows > limit:
+        raise OSError(
+            f"the lengths of {rows} rows cannot be read, and max_skipped_rows={limit} allows no "
+            f"more. The last are {lost[-1]}"
+        )
+
+
+def find_share(rows: int) -> int:
+    """Return the default of `max_skipped_rows` for a source of so many rows."""
+    return rows // _SHARE
+
+
+def find_most(source: Source) -> int:
+    """Return the default of `max_skipped_rows`."""
+    sources = _list_sources(source)
+    rows = sum(own.num_rows for own in sources)
+    return find_share(rows) if sources and rows < ENDLESS else _MOST_OF_STREAMS
+
+
+def _list_sources(source: Source) -> list[IndexedSource]:
+    """List the sources of a mixture, or `source` itself; none if it is a stream."""
+    if isinstance(source, MixedSource):
+        return [member.source for member in source.members]
+    return [source] if isinstance(source, IndexedSource) else []

@@ -1,0 +1,1 @@
+"""Versions of Delta Lake and Iceberg tables."""
