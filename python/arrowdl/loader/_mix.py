@@ -103,7 +103,7 @@ def _take_loader(name: str, loader: EpochReader) -> Member:
 
 
 def _require_indexed(name: str, source: Source) -> IndexedSource:
-    if isinstance(source, MixedSource):
+    if source.schedule:
         raise TypeError(
             f'"{name}" is a mixture, and a mixture takes sources: name the sources of '
             f'"{name}" here, each with its weight there times that of "{name}"'

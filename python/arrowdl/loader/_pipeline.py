@@ -6,7 +6,6 @@ import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter, methodcaller, sub
@@ -28,20 +27,15 @@ from arrowdl.loader._batches.transform import Pending, Receive, Transform, conve
 from arrowdl.loader._batches.transform_arrow import transform_stream
 from arrowdl.loader._batches.waits import HostCopies, Waits
 from arrowdl.loader._clock import WORKS, Clock
-from arrowdl.loader._epoch.packed import PackedMixture, Packing
-from arrowdl.loader._epoch.plan import Plan
-from arrowdl.loader._epoch.read import Order, Reader, find_stream_parts, read_batches
-from arrowdl.loader._epoch.read_splits import copies_rows, read_splits
+from arrowdl.loader._epoch.epochs import Epochs
+from arrowdl.loader._epoch.read import Reader
 from arrowdl.loader._epoch.seed_steps import seed_steps
-from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._iterate import Convert, Divide, Received, iterate
-from arrowdl.loader._mixture.mixture import MixedSource
 from arrowdl.loader._options import Options
 from arrowdl.loader._progress import NoBar
-from arrowdl.loader._skip.numbered import Numbered, number_source
-from arrowdl.loader._skipped import Skipped
-from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
+from arrowdl.loader._skip.numbered import Numbered
+from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.filled import FilledSource
 from arrowdl.loader._stats import Reporter, list_spent
 from arrowdl.loader._workers.pool import WorkerPool
@@ -50,50 +44,27 @@ from arrowdl.loader._workers.pool import WorkerPool
 class Pipeline:
     """From the rows of a source to batches, in this process. Worker processes get it by pickle.
 
+    Parameters
+    ----------
+    epochs : Epochs
+
     Attributes
     ----------
+    epochs : Epochs
     source : Source
     options : Options
-    plan : Plan, optional
-        If the steps depend on the lengths of the rows; by default a new one.
-    packing : Packing, optional
-        Of `options.pack`; by default a new one.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        options: Options,
-        plan: Plan | None = None,
-        packing: Packing | None = None,
-    ) -> None:
-        self.source = source
-        self.options = options
-        self._order = Order(options.seed, options.buffer_rows if options.shuffle else None)
-        if plan is None and options.is_planned:
-            plan = Plan(source, self._order, options)
-        self.plan = plan
-        self._packing = packing
-        if options.pack is not None:
-            if packing is None:
-                self._packing = Packing(
-                    source, self._order, options.splits, options.pack, skips=options.skips
-                )
-            self._order = Order(options.seed, None)  # blocks are in order, and their rows shuffled
+    def __init__(self, epochs: Epochs[Any]) -> None:
+        self.epochs = epochs
+        self.source: Source = epochs.source
+        self.options = options = epochs.options
         finishes = options.pin_memory or options.sharding is not None
         self._finish = Finish(options.sharding) if finishes else None
         self._clock = Clock()
         # Of the stream that was opened last.
         self._padding: Padding | None = None
         self._copies: HostCopies | None = None
-
-    def prepare(self) -> None:
-        """Find what each worker process would find again; called before they are made."""
-        self.source.prepare()
-        if self.plan is not None:
-            self.plan.prepare()
-        if self._packing is not None:
-            self._packing.prepare()
 
     def with_options(self, options: Options) -> Pipeline:
         """Return a pipeline of the same rows, whose lengths it does not read again.
@@ -103,8 +74,7 @@ class Pipeline:
         options : Options
             Which give each step the same rows.
         """
-        # Copies, without the steps that were planned: they share the lengths of the rows.
-        return Pipeline(self.source, options, copy(self.plan), copy(self._packing))
+        return Pipeline(self.epochs.with_options(options))
 
     def for_workers(self) -> Pipeline:
         """Return the pipeline of a worker process: it reads, converts and calls `transform`.
@@ -127,60 +97,8 @@ class Pipeline:
             report_every=None,
             report=None,
         )
-        if self._packing is not None:
-            self._packing.prepare()
+        self.epochs.prepare()
         return self.with_options(reduced)
-
-    def describe_pack(self) -> dict[str, Any] | None:
-        """Return what decides on the tokens of blocks, for states; None without `pack`."""
-        return None if self._packing is None else self._packing.describe()
-
-    def list_lost(self) -> list[Skipped]:
-        """Name the documents that are in no block, since their lengths cannot be read."""
-        packing = self._packing
-        return [] if packing is None or not self.options.skips else packing.list_lost()
-
-    def find_source(self, position: Position) -> Source:
-        """Return the source whose rows the ranks share: of `pack`, the blocks of the epoch.
-
-        Of a mixture, by the weights of the epoch.
-        """
-        if self._packing is not None:
-            return self._packing.open(position.epoch)
-        source = self.source
-        if isinstance(source, MixedSource) and position.phases:
-            return source.with_phases(position.phases)
-        return source
-
-    def count_rows(self, position: Position, sharding: Sharding) -> int:
-        """Count the rows of each sequence of a mixture that were read."""
-        source = self.find_source(position)
-        if isinstance(source, PackedMixture):
-            return source.find_row(position.count_rows())
-        if self.plan is None or sharding.tokens is None:
-            return position.count_rows()
-        assert isinstance(source, IndexedSource)
-        stages = position.list_stages()
-        return self.plan.find_steps(source, position.epoch, stages, sharding).find_row(0)
-
-    def make_sharding(self, world_size: int, num_workers: int) -> Sharding:
-        """Return how the rows are divided among ranks and workers."""
-        options = self.options
-        size = options.find_batch_size(world_size)
-        splits, tokens = options.find_splits(world_size), options.find_tokens(world_size)
-        return Sharding(world_size, num_workers, size, options.drop_last, splits, tokens)
-
-    def count_batches(self, position: Position) -> int | None:
-        """Count the batches of each rank in the present stage; None if unknown or not begun."""
-        source = self.find_source(position)
-        sharding = position.sharding
-        if sharding is None or isinstance(source, StreamSource):
-            return None
-        if self.plan is not None:
-            stages = position.stages
-            return self.plan.find_steps(source, position.epoch, stages, sharding).count
-        rows = count_rest(source.num_rows, position.stages)
-        return count_batches(rows, sharding) or None
 
     def read_share(
         self, place: Mapping[str, Any], rank: int, world_size: int, worker: int, num_workers: int
@@ -208,7 +126,7 @@ class Pipeline:
         spent : tuple of float
             Seconds of each of `WORKS`.
         """
-        sharding = self.make_sharding(world_size, num_workers)
+        sharding = self.epochs.make_sharding(world_size, num_workers)
         is_tokens = sharding.tokens is not None
         position = Position.at(place, sharding.splits, is_tokens=is_tokens)
         position.begin(sharding)
@@ -228,48 +146,34 @@ class Pipeline:
 
     def check_read(self) -> None:
         """Raise OSError if a file has changed while the epoch was read."""
-        for own in self._list_sources():
+        for _, source in self.source.list_members():
             # With skipping, what decodes units is checked where it is read.
-            if not (self.options.skips and own.decodes_units):
-                own.check_read()
-
-    def _list_sources(self) -> list[IndexedSource]:
-        """List the sources of a mixture, or the one that there is; none if it is a stream."""
-        if isinstance(self.source, MixedSource):
-            return [member.source for member in self.source.members]
-        return [self.source] if isinstance(self.source, IndexedSource) else []
+            if not (self.options.skips and source.decodes_units):
+                source.check_read()
 
     def open(self, reader: Reader) -> tuple[Any, Convert]:
         """Open one worker's share; see `SharePipeline`."""
-        options, source = self.options, self.find_source(reader.position)
-        is_split = reader.sharding.splits is not None and isinstance(source, IndexedSource)
-        is_joined = is_split and (isinstance(source, MixedSource) or copies_rows(reader.sharding))
-        if reader.sharding.tokens is not None:  # batches of a single sequence are slices
-            is_joined = False
-        is_sorted = options.bucket_by is not None
-        if (
-            options.exposes_writable_tensors
-            and isinstance(source, IndexedSource)
-            and not (is_joined or is_sorted)
-        ):
+        options, epochs, sharding = self.options, self.epochs, reader.sharding
+        source = epochs.open(reader.position)
+        copies_rows = epochs.copies_rows(sharding)
+        if options.exposes_writable_tensors and not copies_rows:
             source = source.for_writing()
-        if isinstance(source, IndexedSource) and source.is_decoded:
+        if source.is_decoded:
             zeros, nans = options.find_filled(source.column_names or [])
             if zeros or nans:
                 source = FilledSource(source, zeros, nans)
-        numbered = None
-        if options.skips:
-            source, numbered = self._number(source)
-        stream, find_parts = self._read(source, reader)
+        source, numbered = epochs.number(source) if options.skips else (source, None)
+        reads_ahead = options.prefetch > 0 and not self._is_gathered()
+        stream, find_parts = epochs.read(source, reader, reads_ahead=reads_ahead)
         return self.open_arrays(
             stream,
             _describe_batches(reader),
             reader.valid_rows,
-            batch_size=reader.sharding.batch_size,
-            is_new=options.shuffle or is_joined or is_sorted or not source.is_shared,
+            batch_size=sharding.batch_size,
+            is_new=options.shuffle or copies_rows or not source.is_shared,
             numbered=numbered,
             find_parts=find_parts,
-            read=None if isinstance(source, StreamSource) else partial(self._read_start, reader),
+            read=None if source.num_rows is None else partial(self._read_start, reader),
             find_seed=seed_steps(options.seed, reader),
         )
 
@@ -281,22 +185,15 @@ class Pipeline:
         position = Position(place.epoch, phases=place.phases)
         position.begin(sharding)
         whole = Reader(position, 0, sharding, 0, 1)
-        source, numbered = self.find_source(position), None
+        source, numbered = self.epochs.open(position), None
         if self.options.skips:
-            source, numbered = self._number(source)
-        stream, _ = self._read(source, whole)
+            source, numbered = self.epochs.number(source)
+        stream, _ = self.epochs.read(source, whole, reads_ahead=False)
         describe, notes = _describe_batches(whole), dict[int, Note]()
         find_seed = seed_steps(self.options.seed, whole)
         stream = self._prepare(stream, describe, whole.valid_rows, notes, numbered, None, find_seed)
-        if isinstance(self.source, MixedSource):  # it may have no end
-            stream = stream.slice(0, self.source.count_member_rows())
+        stream = self.epochs.limit_pass(stream)
         return stream.rebatch(own.batch_size) if own.batch_size else stream
-
-    def _number(self, source: Source) -> tuple[Source, Numbered]:
-        """Return the rows of an epoch with numbers, and what these mean."""
-        if self._packing is not None:
-            return self._packing.number(source)
-        return number_source(source, () if self.plan is None else self.plan.list_faults())
 
     def open_arrays(
         self,
@@ -358,8 +255,7 @@ class Pipeline:
         draws = self._make_draws(find_seed, device)
         if device is None:
             # pyarrow decodes files ahead by itself, and slices need no thread.
-            is_gathered = self._is_gathered()
-            is_ready = isinstance(source, IndexedSource) and (not is_gathered or source.is_small)
+            is_ready = self.epochs.is_ready(is_gathered=self._is_gathered())
             depth = 0 if is_ready and options.transform_arrow is None else depth
         elif self._can_convert_on_device(stream, device):
             stream = stream.to(device)
@@ -442,7 +338,8 @@ class Pipeline:
 
     def choose_divider(self) -> Divide:
         """Return what says what a wait was spent on; see `SharePipeline`."""
-        clocks = [source.clock for source in self._list_sources() if source.clock is not None]
+        sources = [source for _, source in self.source.list_members()]
+        clocks = [source.clock for source in sources if source.clock is not None]
         return Waits([self._clock, *clocks], self._copies).divide
 
     def find_finish(self) -> Finish | None:
@@ -480,24 +377,11 @@ class Pipeline:
             return {}
         return {"_own": True} if is_new else {"copy": True}
 
-    def _read(self, source: Source, reader: Reader) -> tuple[_core.DeviceStream, FindParts | None]:
-        """Read one worker's share; return what finds the parts of a batch, if it has several."""
-        splits = reader.sharding.splits
-        if splits is None or isinstance(source, StreamSource):
-            parts = None if splits in (None, 1) else partial(find_stream_parts, reader)
-            return read_batches(source, self._order, reader), parts
-        reads_ahead = self.options.prefetch > 0 and not self._is_gathered()
-        return read_splits(source, self._order, reader, self.plan, reads_ahead=reads_ahead)
-
     def _is_gathered(self) -> bool:
         """Whether a native thread copies rows into new memory ahead."""
         options = self.options
-        return (
-            options.shuffle
-            or options.pack is not None
-            or options.bucket_by is not None
-            or isinstance(self.source, MixedSource)
-        )
+        is_sorted = options.bucket_by is not None
+        return options.shuffle or is_sorted or self.epochs.joins_rows
 
     def finish(self, batch: Any) -> Any:
         """Do what only the training's process can do: global arrays, pinned memory."""
@@ -628,7 +512,7 @@ class WorkerPipeline:
             position.to_state(),
             reader.rank,
             reader.sharding.world_size,
-            range(position.batches, self._pipeline.count_batches(position) or sys.maxsize),
+            range(position.batches, self._pipeline.epochs.count_batches(position) or sys.maxsize),
             max(1, options.prefetch),
         )
         try:

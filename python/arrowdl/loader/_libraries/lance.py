@@ -25,8 +25,9 @@ from arrowdl.loader._schema.filters import (
     views_to_strings,
 )
 from arrowdl.loader._schema.vocabulary import make_empty
-from arrowdl.loader._sources.base import Source, StreamSource
+from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.forked import make_home
+from arrowdl.loader._sources.stream import StreamSource
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
 from arrowdl.loader._tables.snapshots import naming_snapshot, remove_secrets
 

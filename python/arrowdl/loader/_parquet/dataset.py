@@ -86,7 +86,7 @@ from arrowdl.loader._schema.vocabulary import (
     make_empty,
 )
 from arrowdl.loader._skipped import Skipped, can_skip, describe, describe_units, opening
-from arrowdl.loader._sources.base import IndexedSource, fingerprint
+from arrowdl.loader._sources.base import IndexedSource
 from arrowdl.loader._sources.row_bytes import estimate_row
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
 
@@ -227,7 +227,7 @@ class DatasetSource(IndexedSource):
         query = self._query
         files = list_files(self._fragments, self.units, self._stamps.find)
         return FilePlan(
-            fingerprint(self),
+            self.identify(),
             "ipc" if any(map(is_ipc, self._fragments)) else "parquet",
             self._dataset.schema,
             files,

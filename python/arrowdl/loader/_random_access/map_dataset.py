@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Self
 
 from arrowdl import _core
-from arrowdl.loader._mixture.mixture import MixedSource
+from arrowdl.loader._epoch.kinds import open_epochs
 from arrowdl.loader._open.source import collect
 from arrowdl.loader._options import Options
 from arrowdl.loader._pipeline import Pipeline
@@ -18,7 +18,7 @@ from arrowdl.loader._random_access.collate import WholeBatch, collates_by_defaul
 from arrowdl.loader._random_access.items import split_rows
 from arrowdl.loader._random_access.rows import Rows, open_rows
 from arrowdl.loader._random_access.seed_reads import seed_reads
-from arrowdl.loader._sources.base import IndexedSource, StreamSource
+from arrowdl.loader._sources.stream import StreamSource
 from arrowdl.loader._workers.sending import check_sending
 
 Convert = Callable[[_core.DeviceArray], Any]
@@ -51,7 +51,6 @@ class MapDataset:
     """
 
     def __init__(self, pipeline: Pipeline, batch_size: int, cache_bytes: int) -> None:
-        assert isinstance(pipeline.source, IndexedSource)
         if pipeline.options.filters:
             raise TypeError(
                 "map_dataset() returns the rows that are asked for, and filter() drops rows: call "
@@ -77,8 +76,8 @@ class MapDataset:
             on_error="raise",
             max_skipped_rows=None,
         )
-        self._source: IndexedSource = pipeline.source
-        self._pipeline = Pipeline(pipeline.source, options)
+        ((_, self._source),) = pipeline.source.list_members()
+        self._pipeline = Pipeline(open_epochs(self._source, options))
         self._batch_size = batch_size  # to which pad_last pads
         self._cache_bytes = cache_bytes
         self._num_rows = self._source.num_rows
@@ -245,14 +244,15 @@ def open_map_dataset(pipeline: Pipeline, batch_size: int, cache_bytes: int) -> M
             "map_dataset() reads rows by their numbers, and a block of pack= has "
             "several of them: iterate the Loader, or make one without pack="
         )
-    if isinstance(pipeline.source, MixedSource):
+    source = pipeline.source
+    if source.schedule:
         raise TypeError(
             "map_dataset() reads rows by their numbers, and a mixture chooses rows by its "
             "weights: join the map datasets of its sources, for PyTorch by "
             "torch.utils.data.ConcatDataset, and let a sampler weigh them"
         )
-    if isinstance(pipeline.source, StreamSource):
-        if not pipeline.source.is_in_memory:
+    if isinstance(source, StreamSource):
+        if not source.is_in_memory:
             raise TypeError(
                 "map_dataset() reads rows in any order, and this source is a stream, which is "
                 "read from its start: give the Loader a table of its rows "
@@ -260,5 +260,5 @@ def open_map_dataset(pipeline: Pipeline, batch_size: int, cache_bytes: int) -> M
                 "into memory. A Hugging Face dataset after shuffle(), select() or filter() is "
                 "a table again by flatten_indices()"
             )
-        pipeline = Pipeline(collect(pipeline.source), pipeline.options)
+        pipeline = Pipeline(open_epochs(collect(source), pipeline.options))
     return MapDataset(pipeline, batch_size, cache_bytes)
