@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl.loader._schema.fields import has_column
-from arrowdl.loader._schema.filters import add_mask
+from arrowdl.loader._schema.filters import add_mask, apply_filter, find_columns
+from arrowdl.loader._skipped import FilterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,6 +54,11 @@ def find_damage(
     -------
     str
         Empty if none fails.
+
+    Raises
+    ------
+    FilterError
+        The filter fails, on rows that can be read.
     """
     for candidate in candidates:
         if found := _describe_damage(candidate, schema, columns, filter):
@@ -82,8 +88,9 @@ def _describe_damage(
     for part in parts:
         if _can_read(part, schema, list(columns), filter):
             continue
-        bad = next((name for name in columns if not _can_read(part, schema, [name], None)), None)
         group = f", row group {part.row_groups[0].id}" if hasattr(part, "row_groups") else ""
+        _check_filter(part, schema, filter, f"{path!r}{group}")
+        bad = next((name for name in columns if not _can_read(part, schema, [name], None)), None)
         column = "" if bad is None else f', column "{bad}"'
         without = "" if bad is None else ", or read the other columns, columns="
         return (
@@ -112,6 +119,24 @@ def _can_read(fragment: ds.Fragment, schema: pa.Schema, columns: list[str], filt
     except Exception:
         return False
     return True
+
+
+def _check_filter(fragment: ds.Fragment, schema: pa.Schema, filter: Any, name: str) -> None:
+    """Raise FilterError if `filter` cannot be evaluated on rows that can be read; `name` is theirs."""
+    import pyarrow as pa
+
+    if filter is None:
+        return
+    needed = find_columns(schema.names, [], filter)
+    columns = [name for name in schema.names if name in needed]
+    try:
+        for batch in fragment.scanner(schema, columns=columns).to_batches():
+            apply_filter(pa.table(batch), filter)
+    except FilterError as error:
+        error.add_note(f"while arrowdl.Loader read {name}")
+        raise
+    except Exception:  # the file fails, not the filter
+        return
 
 
 def find_nulls(fragments: Sequence[ds.Fragment], column: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._schema.expressions import list_fields, list_values, read_expression
 from arrowdl.loader._schema.fields import find_paths, select_fields
+from arrowdl.loader._skipped import FilterError, describe
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,11 +86,29 @@ def keep_rows(
 
 
 def apply_filter(table: pa.Table, filter: Any) -> pa.Table:
-    """Return the rows of a table that `filter` keeps; string and binary views are strings then."""
+    """Return the rows of a table that `filter` keeps; string and binary views are strings then.
+
+    Raises
+    ------
+    FilterError
+        The filter cannot be evaluated.
+    """
+    import pyarrow as pa
+
     if filter is None:
         return table
     schema = views_to_strings(table.schema)
-    return (table if schema.equals(table.schema) else table.cast(schema)).filter(filter)
+    whole = table if schema.equals(table.schema) else table.cast(schema)
+    try:
+        return whole.filter(filter)
+    except pa.ArrowException as error:
+        if isinstance(error, MemoryError):
+            raise
+        raise FilterError(
+            f"filter={show_filter(filter)} cannot be evaluated on the rows that were read "
+            f"({describe(error)}): give one that holds for every row, or choose the rows in "
+            "transform_arrow="
+        ) from error
 
 
 def views_to_strings(schema: pa.Schema) -> pa.Schema:
