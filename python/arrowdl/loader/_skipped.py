@@ -22,8 +22,8 @@ _ADVICE = (
 Ranges = tuple[tuple[int, int], ...]
 
 
-class FilterError(ValueError):
-    """A filter cannot be evaluated on rows: a mistake of the user, which is never skipped."""
+class OptionError(ValueError):
+    """A filter or a schema does not suit the rows: the user's mistake, which is never skipped."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def can_skip(error: BaseException) -> bool:
     """Whether an error of reading is of a file, rather than of the options or the system."""
     import pyarrow as pa
 
-    if isinstance(error, (MemoryError, FilterError)) or not isinstance(error, Exception):
+    if isinstance(error, (MemoryError, OptionError)) or not isinstance(error, Exception):
         return False
     if isinstance(error, OSError) and error.errno in _OF_THE_SYSTEM:
         return False
@@ -120,7 +120,7 @@ def opening(left_out: list[Skipped] | None, *, has_filter: bool = False) -> Iter
     try:
         yield
     except Exception as error:
-        if isinstance(error, FilterError) or (has_filter and not isinstance(error, OSError)):
+        if isinstance(error, OptionError) or (has_filter and not isinstance(error, OSError)):
             raise
         if left_out is None and (_is_of_content(error) or _is_of_content(error.__cause__)):
             error.add_note(_ADVICE)

@@ -153,15 +153,51 @@ def test_a_table_is_no_folder_of_files(tmp_path: Path, load: Open, kind: str) ->
     assert read(load(tmp_path, "a/t/y.parquet")) == list(range(10, 20))
 
 
-@pytest.mark.parametrize("kind", ["Delta Lake", "Iceberg", "Hudi"])
-def test_a_part_of_a_local_table_is_refused_alike(tmp_path: Path, kind: str) -> None:
-    write(tmp_path / "t" / "data" / "k=1" / "x.parquet", 0)
-    marker = tmp_path / "t" / TABLES[kind]
+PARTS_OF_TABLES = [
+    *("t/data", "t/data/k=1", "t/data/k=1/j=2", "t/data/k=1/j=*", "t/data/k=*", "t/data/k=?"),
+    *("t/data/k=*/*", "t/data/*/j=2/*.parquet", "t/data/**/*.parquet", "t/data/k=1/j=2/x.par*"),
+    *("t/k=1", "t/k=*", "t/k=*/*.parquet", "t/k=1/*.parquet", "t/k=[12]", "t/k=1/**/*.parquet"),
+    *("*/k=*", "*/k=*/*.parquet", "*/data/k=*", "t/*/*.parquet", "t/*/"),
+]
+
+
+@pytest.mark.parametrize("kind", sorted(TABLES.keys() - {"Lance"}))
+def test_a_part_of_a_table_is_refused_alike(tmp_path: Path, load: Open, kind: str) -> None:
+    write(tmp_path / "a" / "t" / "data" / "k=1" / "j=2" / "x.parquet", 0)
+    write(tmp_path / "a" / "t" / "k=1" / "x.parquet", 0)
+    marker = tmp_path / "a" / "t" / TABLES[kind]
     marker.parent.mkdir()
     marker.write_text("{}")
-    for path in ("t/data/k=1", "t/data", "t/data/k=*/*.parquet"):
-        with pytest.raises(ValueError, match=rf"t' is a table of {kind}"):
-            open_local(tmp_path, path)
+    for path in PARTS_OF_TABLES:
+        with pytest.raises(ValueError, match=rf"a/t' is .*{kind}"):
+            load(tmp_path, f"a/{path}")
+    assert read(load(tmp_path, "a/t/k=1/x.parquet")) == list(range(10)), "it is named"
+
+
+def test_a_partition_of_hudi_has_a_file_that_says_so(tmp_path: Path, load: Open) -> None:
+    write(tmp_path / "a" / "t" / "2026" / "01" / "x.parquet", 0)
+    (tmp_path / "a" / "t" / "2026" / "01" / ".hoodie_partition_metadata").write_text("{}")
+    for path in ("a/t/2026/01", "a/t/2026/*", "a/t/2026/01/*", "a/t"):
+        with pytest.raises(ValueError, match=r"01' is a table of Hudi"):
+            load(tmp_path, path)
+
+
+def test_the_folders_above_need_not_be_seen(tmp_path: Path) -> None:
+    write(tmp_path / "a" / "t" / "data" / "k=1" / "x.parquet", 0)
+    data = (tmp_path / "a" / "t" / "data" / "k=1" / "x.parquet").read_bytes()
+    store = MemoryStore({"a/t/data/k=1/x.parquet": data, "a/t/plain/x.parquet": data})
+
+    def refuse(kind: str, path: str) -> None:
+        if not path.startswith(("a/t/data", "a/t/plain")):
+            raise PermissionError(f"you may not see {path}")
+
+    store.fault = refuse
+    for path in ("a/t/data/k=1", "a/t/data", "a/t/data/k=*", "a/t/data/*/*.parquet"):
+        loader = arrowdl.Loader(path, 10, framework="numpy", filesystem=store.open())
+        assert read(loader) == list(range(10))
+    store.requests.clear()
+    arrowdl.Loader("a/t/plain/*.parquet", 10, framework="numpy", filesystem=store.open())
+    assert {path for _, path in store.requests} == {"a/t/plain", "a/t/plain/x.parquet"}
 
 
 def test_a_clone_of_the_hub_is_refused(tmp_path: Path, load: Open) -> None:

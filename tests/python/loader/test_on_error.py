@@ -148,6 +148,24 @@ def test_a_damaged_file_is_skipped_beside_a_filter(folder: Path) -> None:
     assert flatten(read(loader)) == [i for i in all_but(range(150, 175)) if i < 250]
 
 
+@pytest.mark.parametrize("column", ["id", "text"])
+def test_a_type_that_does_not_suit_is_not_skipped(folder: Path, column: str) -> None:
+    schema = make_table(0).schema
+    place = schema.get_field_index(column)
+    source = ds.dataset(folder, schema=schema.set(place, pa.field(column, pa.int8())))
+    for options in ({}, {"on_error": "skip", "max_skipped_rows": MANY}, {"columns": [column]}):
+        with pytest.raises(ValueError, match=f'"{column}" of .* fit int8') as caught:
+            list(arrowdl.Loader(source, 10, framework="numpy", **options))
+        assert ADVICE not in str(getattr(caught.value, "__notes__", ""))
+    flip_value(folder / "1.parquet", 2)
+    wide = ds.dataset(
+        folder,
+        schema=schema.set(0, pa.field("id", pa.int32())),
+        format=open_checked(folder).format,
+    )
+    assert flatten(read(open_skipping(wide))) == all_but(range(150, 175))
+
+
 def overwrite_footer(path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data[:-200] + b"\xff" * 192 + data[-8:])

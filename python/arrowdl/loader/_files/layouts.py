@@ -10,6 +10,8 @@ from typing import Any
 
 # What Hugging Face's datasets writes beside data: the results of map(), filter(), shuffle() ...
 _CACHED = re.compile(r"cache-[0-9a-f]+(_\d+_of_\d+)?\.arrow")
+# Of the folder of a table, whose files are below it, too.
+MARKERS = ("_delta_log", ".hoodie", "_spark_metadata", "metadata")
 _ALL_FILES = "or give the list of its files, glob.glob(...), to read them all"
 
 ListNames = Callable[[str], Collection[str]]  # takes a folder below, lists the names in it
@@ -59,7 +61,7 @@ class Folder:
             )
         if "_versions" in names and "data" in names:
             return "a dataset of Lance", f"give lance.dataset({path!r})"
-        if ".hoodie" in names:
+        if any(name.startswith(".hoodie") for name in names):  # each partition has such a file
             return "a table of Hudi", "write the rows that an engine reads to Parquet files"
         if "_spark_metadata" in names:
             return (
@@ -143,14 +145,12 @@ class Folder:
         return found if isinstance(found, dict) else {}
 
 
-def check_above(path: str) -> None:
-    """Raise ValueError if a local folder above `path` is a table."""
+def check_above(path: str, checked: set[str]) -> None:
+    """Raise ValueError if a local folder above `path` is a table; add those above to `checked`."""
     child = path
-    while (parent := os.path.dirname(child)) != child:
-        markers = ["_delta_log", ".hoodie"]
-        if os.path.basename(child) == "data":
-            markers.append("metadata")
-        found = [name for name in markers if os.path.isdir(os.path.join(parent, name))]
+    while (parent := os.path.dirname(child)) != child and parent not in checked:
+        checked.add(parent)
+        found = [name for name in MARKERS if os.path.isdir(os.path.join(parent, name))]
         if found:
             open_folder(parent, found).check()
         child = parent

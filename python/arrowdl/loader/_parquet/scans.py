@@ -23,7 +23,7 @@ from arrowdl.loader._parquet.counted import RowCountError, check_rows
 from arrowdl.loader._schema.fields import find_paths, forget_pandas
 from arrowdl.loader._schema.filters import add_mask, find_columns, show_filter, views_to_strings
 from arrowdl.loader._schema.vocabulary import make_empty
-from arrowdl.loader._skipped import CANNOT_READ, FilterError
+from arrowdl.loader._skipped import CANNOT_READ, OptionError
 from arrowdl.loader._storage.retries import RetriedError
 from arrowdl.loader._storage.transient import FileChangedError
 
@@ -264,7 +264,7 @@ def naming_files(
     """Add the file that could not be read to an error; yields the list of files, to shorten.
 
     If `find_damage` finds none, and the error does not name one, the files being read are added.
-    If it finds that the filter is at fault, the error is its `FilterError`.
+    If it finds that what the user gave is at fault, the error is its `OptionError`.
     """
     names = list(paths)
     try:
@@ -272,7 +272,7 @@ def naming_files(
     except Exception as error:
         if not names or isinstance(error, _NAMING):
             raise
-        if isinstance(error, FilterError):
+        if isinstance(error, OptionError):
             find_damage = None  # the file is not at fault
         if find_damage is not None and (found := find_damage(len(paths) - len(names))):
             error.add_note(f"{CANNOT_READ} {found}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._schema.expressions import list_fields, list_values, read_expression
 from arrowdl.loader._schema.fields import find_paths, select_fields
-from arrowdl.loader._skipped import FilterError, describe
+from arrowdl.loader._skipped import OptionError, describe
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,7 +90,7 @@ def apply_filter(table: pa.Table, filter: Any) -> pa.Table:
 
     Raises
     ------
-    FilterError
+    OptionError
         The filter cannot be evaluated.
     """
     import pyarrow as pa
@@ -104,7 +104,7 @@ def apply_filter(table: pa.Table, filter: Any) -> pa.Table:
     except pa.ArrowException as error:
         if isinstance(error, MemoryError):
             raise
-        raise FilterError(
+        raise OptionError(
             f"filter={show_filter(filter)} cannot be evaluated on the rows that were read "
             f"({describe(error)}): give one that holds for every row, or choose the rows in "
             "transform_arrow="
