@@ -99,10 +99,39 @@ def test_a_list_that_cannot_be_read(tmp_path: Path, load: Open) -> None:
         state.write_text(json.dumps({"_data_files": [{"filename": name}]}))
         with pytest.raises(FileNotFoundError, match=r"which its state\.json lists"):
             load(tmp_path, "a")
-    for found in ([7], 7, [{}], None):
+    for found in ([7], 7, [{}], None, {}, [], "ab", [{"filename": 7}], [{"filename": None}]):
         state.write_text(json.dumps({"_data_files": found}))
-        with pytest.raises(ValueError, match="has no list of files"):
+        with pytest.raises(ValueError, match=r"the state\.json of '.*a' has no list of files"):
             load(tmp_path, "a")
+    state.write_text(json.dumps({"_data_files": [{"filename": "data-1.arrow"}] * 2}))
+    with pytest.raises(ValueError, match=r"the state\.json of '.*a' lists a file twice"):
+        load(tmp_path, "a/*.arrow")
+
+
+TORN = [b"", b'{"_data_files": [{"fi', b"\xff\xfe", b"[]", b"7", b"null", b"[" * 100_000]
+
+
+@pytest.mark.parametrize("data", TORN, ids=range(len(TORN)))
+def test_what_says_the_layout_is_torn(tmp_path: Path, load: Open, data: bytes) -> None:
+    save_dataset(tmp_path / "a", ["data-00000-of-00001.arrow"])
+    (tmp_path / "a" / "state.json").write_bytes(data)
+    for path in ("a", "a/*.arrow", "a/*"):
+        with pytest.raises(ValueError, match=r"^the state\.json of '.*a' is not (JSON|an object)"):
+            load(tmp_path, path)
+    (tmp_path / "a" / "dataset_info.json").unlink()
+    with pytest.raises(ValueError, match=r"^the state\.json of '.*a' is not (JSON|an object)"):
+        load(tmp_path, "a")
+    for name in ("dataset_info.json", "dataset_dict.json"):
+        folder = tmp_path / name[:-5]
+        write(folder / "x-train.arrow", 0)
+        write(folder / "x-test.arrow", 10)
+        for found in (data, b'{"splits": 7}', b'{"splits": [7]}', b'{"splits": "train"}'):
+            (folder / name).write_bytes(found)
+            with pytest.raises(ValueError, match=rf"^the {name} of '.*{name[:-5]}' (is not|names)"):
+                load(tmp_path, folder.name)
+    write(tmp_path / "b" / "x.arrow", 0)
+    (tmp_path / "b" / "state.json").write_bytes(data)  # of a training, for example
+    assert read(load(tmp_path, "b/*.arrow")) == list(range(10))
 
 
 def test_old_indices_are_refused(tmp_path: Path, load: Open) -> None:
