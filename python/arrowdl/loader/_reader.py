@@ -423,12 +423,19 @@ class EpochReader:
             raise
 
     def _take_buffer(self, state: Mapping[str, Any]) -> None:
-        """Shuffle by the buffer of a state, if the user gave no number of rows."""
+        """Shuffle and sort by the buffer of a state, if the user gave no number of rows."""
         options, rows = self._options, state["buffer_size"]
-        if not self._is_auto or rows in (0, options.buffer_rows):
+        buffers = options.shuffle or options.bucket_by is not None
+        if not (self._is_auto and buffers and rows) or state["shuffle"] != options.shuffle:
             return
-        if state["shuffle"] == options.shuffle and (options.shuffle or options.bucket_by):
+        if rows != options.buffer_rows or not self._has_steps(state):
             self._open(self._source, options.with_buffer(rows))
+        if options.bucket_by is not None and not self._has_steps(state):
+            # A number of rows that a user gave is that of the windows, too.
+            self._open(self._source, replace(self._options, bucket_rows=None))
+
+    def _has_steps(self, state: Mapping[str, Any]) -> bool:
+        return bool(state.get("steps") == self._describe_steps().get("steps"))
 
     def _load(self, state: Mapping[str, Any]) -> None:
         own = self.state_dict()
@@ -445,8 +452,8 @@ class EpochReader:
             _check_unread(state.get("steps"), own.get("steps"))
             raise ValueError(
                 f"the state is of steps with {theirs}, and this Loader has steps with {ours}: "
-                "other rows were read. Make the Loader with the options of the state; set_epoch "
-                "starts an epoch with others"
+                "other rows were read. Make the Loader with the options of the state"
+                f"{_advise_windows(state, own)}; set_epoch starts an epoch with others"
             )
         if state.get("pack") != own.get("pack"):
             _check_unread(state.get("pack"), own.get("pack"))
@@ -565,6 +572,19 @@ def _check_unread(theirs: Any, ours: Any) -> None:
             f"{now}: steps have other rows. Restore the files as they were then, or start an epoch "
             "with set_epoch"
         )
+
+
+def _advise_windows(state: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+    """Say where the windows of `bucket_by` come from, if two Loaders have others."""
+    theirs, ours = state.get("steps"), own.get("steps")
+    if not (isinstance(theirs, Mapping) and isinstance(ours, Mapping)):
+        return ""
+    if theirs.get("window") == ours.get("window"):
+        return ""
+    return (
+        f" (windows that bucket_by= sorts follow from buffer_size, {state['buffer_size']}, here "
+        f'{own["buffer_size"]}; buffer_size="auto" takes those of a state)'
+    )
 
 
 def _list_differences(theirs: Any, ours: Any) -> tuple[str, str]:
