@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import reprlib
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
@@ -17,6 +16,7 @@ from arrowdl.loader._buffer import log_buffer, settle_buffer
 from arrowdl.loader._checks import require_int
 from arrowdl.loader._empty import describe_empty
 from arrowdl.loader._epoch.compare_ranks import Comparison, Meeting
+from arrowdl.loader._epoch.compare_states import compare_states
 from arrowdl.loader._epoch.kinds import open_epochs
 from arrowdl.loader._epoch.read import Reader
 from arrowdl.loader._epoch.sharding import Sharding, count_rest
@@ -435,71 +435,17 @@ class EpochReader:
             self._open(self._source, replace(self._options, bucket_rows=None))
 
     def _has_steps(self, state: Mapping[str, Any]) -> bool:
-        return bool(state.get("steps") == self._describe_steps().get("steps"))
+        return bool(
+            state.get("steps")
+            == self._pipeline.epochs.describe_steps(self._make_sharding).get("steps")
+        )
 
     def _load(self, state: Mapping[str, Any]) -> None:
-        own = self.state_dict()
-        is_alike = all((state.get(key) is None) == (key not in own) for key in ("steps", "pack"))
-        if is_alike and state.get("splits") != own.get("splits"):
-            raise ValueError(
-                f"the state is of splits={state.get('splits')}, and this Loader has "
-                f"splits={own.get('splits')}: its rows have another order, so that some would "
-                "be lost or read twice. Make the Loader with the splits of the state; set_epoch "
-                "starts an epoch with others"
-            )
-        if state.get("steps") != own.get("steps"):
-            theirs, ours = _list_differences(state.get("steps"), own.get("steps"))
-            _check_unread(state.get("steps"), own.get("steps"))
-            raise ValueError(
-                f"the state is of steps with {theirs}, and this Loader has steps with {ours}: "
-                "other rows were read. Make the Loader with the options of the state"
-                f"{_advise_windows(state, own)}; set_epoch starts an epoch with others"
-            )
-        if state.get("pack") != own.get("pack"):
-            _check_unread(state.get("pack"), own.get("pack"))
-            raise ValueError(
-                f"the state is of pack={state.get('pack')}, and this Loader has "
-                f"pack={own.get('pack')}: its blocks have other tokens, so that some would be lost "
-                "or read twice. Make the Loader with the pack of the state"
-            )
-        if state["source"] != own["source"]:
-            self._refuse_snapshot(state)
-        elif state.get(UNREAD) != own.get(UNREAD):
-            then, now = (known.get(UNREAD, "no rows") for known in (state, own))
-            raise ValueError(
-                f"when the state was saved, the dictionaries of {then} could not be read, and now "
-                f"it is {now}: codes have other meanings. Restore the files as they were then, or "
-                "start an epoch with set_epoch, and give the values as vocabulary="
-            )
-        is_mixed = bool(self._source.schedule)
-        meanings = {"source": "dataset or stop=" if is_mixed else "dataset", "shuffle": "shuffle"}
-        if self._options.shuffle:
-            meanings |= {"seed": "seed", "buffer_size": "buffer_size"}
-        for key, meaning in meanings.items():
-            if state[key] != own[key]:
-                then, now = (
-                    known[key] or "auto" if key == "buffer_size" else known[key]
-                    for known in (state, own)
-                )
-                raise ValueError(
-                    f"the state is of another {meaning} ({then!r}, here {now!r}): its "
-                    "rows have another order, so that some would be lost or read twice"
-                )
+        compare_states(state, self.state_dict(), is_mixed=bool(self._source.schedule))
         position = Position.from_state(state)
         self._pipeline.epochs.check_position(position, self._make_sharding)
         self._position = position
         warn_of_rewrites(state.get("files"), self._files)
-
-    def _refuse_snapshot(self, state: Mapping[str, Any]) -> None:
-        """Raise ValueError if the state is of another version of a table, or of another table."""
-        theirs = state.get("snapshot", "")
-        if isinstance(theirs, str) and theirs != self._snapshot:
-            raise ValueError(
-                f"the state is of {theirs or 'a source without versions'}, and this Loader reads "
-                f"{self._snapshot or 'a source without versions'}: other rows were read. Open "
-                "the version, or the revision, of the state to go on with its epoch; set_epoch "
-                "starts an epoch of this one"
-            )
 
     def close(self) -> None:
         """End the worker processes and the epochs that are being read.
@@ -559,42 +505,3 @@ def _close(iterator: Generator[Any]) -> None:
         # Of Python, if the iterator runs: it looks by itself whether the loader was closed.
         if str(error) != "generator already executing":
             raise
-
-
-def _check_unread(theirs: Any, ours: Any) -> None:
-    """Raise ValueError if the lengths of other rows could not be read."""
-    if not (isinstance(theirs, Mapping) and isinstance(ours, Mapping)):
-        return
-    then, now = (own.get("unread", "no rows") for own in (theirs, ours))
-    if then != now:
-        raise ValueError(
-            f"when the state was saved, the lengths of {then} could not be read, and now it is "
-            f"{now}: steps have other rows. Restore the files as they were then, or start an epoch "
-            "with set_epoch"
-        )
-
-
-def _advise_windows(state: Mapping[str, Any], own: Mapping[str, Any]) -> str:
-    """Say where the windows of `bucket_by` come from, if two Loaders have others."""
-    theirs, ours = state.get("steps"), own.get("steps")
-    if not (isinstance(theirs, Mapping) and isinstance(ours, Mapping)):
-        return ""
-    if theirs.get("window") == ours.get("window"):
-        return ""
-    return (
-        f" (windows that bucket_by= sorts follow from buffer_size, {state['buffer_size']}, here "
-        f'{own["buffer_size"]}; buffer_size="auto" takes those of a state)'
-    )
-
-
-def _list_differences(theirs: Any, ours: Any) -> tuple[str, str]:
-    """Return what two descriptions of steps do not have in common, as texts."""
-
-    def describe(own: Any, other: Any) -> str:
-        if not isinstance(own, Mapping):
-            return "a number of rows" if own is None else reprlib.repr(own)
-        others = other if isinstance(other, Mapping) else {}
-        items = [f"{k}={v!r}" for k, v in own.items() if k not in others or others[k] != v]
-        return ", ".join(items) or "nothing more"
-
-    return describe(theirs, ours), describe(ours, theirs)

@@ -136,6 +136,7 @@ class _Lister:
 
     def _list(self, path: str, *, recursive: bool) -> list[fs.FileInfo]:
         import pyarrow.fs as fs
+
         from arrowdl.loader._storage.handlers import list_files
 
         selector = fs.FileSelector(path, recursive=recursive, allow_not_found=True)
@@ -188,6 +189,7 @@ class _Lister:
         Each folder is a request; where a user may not look, nothing is known.
         """
         import pyarrow.fs as fs
+
         from arrowdl.loader._storage.handlers import ask_for_files
 
         parent, _, name = path.rstrip("/").rpartition("/")
