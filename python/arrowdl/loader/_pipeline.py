@@ -4,37 +4,29 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter, methodcaller, sub
+from operator import attrgetter, sub
 from typing import Any
 
 from arrowdl import _core
-from arrowdl.loader._batches.chain import Chain, Item, Items, Outcome, Retry
-from arrowdl.loader._batches.convert import can_convert_on_device, choose_converter
-from arrowdl.loader._batches.draws import Draws, FindSeed
-from arrowdl.loader._batches.explain import explain_errors
+from arrowdl.loader._batches.assemble import Assembly, RowStream, Share
+from arrowdl.loader._batches.chain import Outcome
 from arrowdl.loader._batches.finish import Finish
-from arrowdl.loader._batches.missing import FindParts, Note, drop_missing, sample_rows
 from arrowdl.loader._batches.pack import Message
-from arrowdl.loader._batches.pad import pad_batches
-from arrowdl.loader._batches.padding import Counts, Padding
-from arrowdl.loader._batches.skip_arrow import SkipArrow
-from arrowdl.loader._batches.to_device import Packer, copy_ahead, pack_ahead
-from arrowdl.loader._batches.transform import Pending, Receive, Transform, convert_in_threads
-from arrowdl.loader._batches.transform_arrow import transform_stream
-from arrowdl.loader._batches.waits import HostCopies, Waits
+from arrowdl.loader._batches.padding import Counts
+from arrowdl.loader._batches.to_device import copy_ahead
+from arrowdl.loader._batches.waits import Waits
 from arrowdl.loader._clock import WORKS, Clock
 from arrowdl.loader._epoch.epochs import Epochs
 from arrowdl.loader._epoch.read import Reader
 from arrowdl.loader._epoch.seed_steps import seed_steps
 from arrowdl.loader._epoch.state import Position
-from arrowdl.loader._iterate import Convert, Divide, Received, iterate
+from arrowdl.loader._iterate import Received, iterate
 from arrowdl.loader._options import Options
 from arrowdl.loader._progress import NoBar
-from arrowdl.loader._skip.numbered import Numbered
 from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.filled import FilledSource
 from arrowdl.loader._stats import Reporter, list_spent
@@ -53,6 +45,8 @@ class Pipeline:
     epochs : Epochs
     source : Source
     options : Options
+    assembly : Assembly
+    finisher : Finish, optional
     """
 
     def __init__(self, epochs: Epochs[Any]) -> None:
@@ -60,11 +54,8 @@ class Pipeline:
         self.source: Source = epochs.source
         self.options = options = epochs.options
         finishes = options.pin_memory or options.sharding is not None
-        self._finish = Finish(options.sharding) if finishes else None
-        self._clock = Clock()
-        # Of the stream that was opened last.
-        self._padding: Padding | None = None
-        self._copies: HostCopies | None = None
+        self.finisher = Finish(options.sharding) if finishes else None
+        self.assembly = Assembly(options, self.source, Clock(), self.finisher)
 
     def with_options(self, options: Options) -> Pipeline:
         """Return a pipeline of the same rows, whose lengths it does not read again.
@@ -115,7 +106,7 @@ class Pipeline:
         Yields
         ------
         valid : int
-            Rows of the batch that belong to the rank.
+            RowStream of the batch that belong to the rank.
         batch : object
         rows : int
             All rows of the batch.
@@ -151,7 +142,7 @@ class Pipeline:
             if not (self.options.skips and source.decodes_units):
                 source.check_read()
 
-    def open(self, reader: Reader) -> tuple[Any, Convert]:
+    def open(self, reader: Reader) -> Share:
         """Open one worker's share; see `SharePipeline`."""
         options, epochs, sharding = self.options, self.epochs, reader.sharding
         source = epochs.open(reader.position)
@@ -162,292 +153,51 @@ class Pipeline:
             zeros, nans = options.find_filled(source.column_names or [])
             if zeros or nans:
                 source = FilledSource(source, zeros, nans)
-        source, numbered = epochs.number(source) if options.skips else (source, None)
-        reads_ahead = options.prefetch > 0 and not self._is_gathered()
+        is_new = options.shuffle or copies_rows or not source.is_shared
+        rows = self._read(source, reader, is_new=is_new)
+        if source.num_rows is not None:
+            rows.read = partial(self._read_start, reader)
+        return self.assembly.open(rows)
+
+    def _read(self, source: Source, reader: Reader, *, is_new: bool) -> RowStream:
+        """Read the rows of a share, with numbers if some may be skipped."""
+        options, epochs, numbered = self.options, self.epochs, None
+        if options.skips:
+            source, numbered = epochs.number(source)
+        is_sorted = options.bucket_by is not None
+        is_gathered = options.shuffle or is_sorted or epochs.joins_rows
+        reads_ahead = options.prefetch > 0 and not is_gathered
         stream, find_parts = epochs.read(source, reader, reads_ahead=reads_ahead)
-        return self.open_arrays(
+        return RowStream(
             stream,
             _describe_batches(reader),
             reader.valid_rows,
-            batch_size=sharding.batch_size,
-            is_new=options.shuffle or copies_rows or not source.is_shared,
+            batch_size=reader.sharding.batch_size,
+            is_new=is_new,
+            find_seed=seed_steps(options.seed, reader),
             numbered=numbered,
             find_parts=find_parts,
-            read=None if source.num_rows is None else partial(self._read_start, reader),
-            find_seed=seed_steps(options.seed, reader),
+            # pyarrow decodes files ahead by itself, and slices need no thread.
+            is_ready=epochs.is_ready(is_gathered=is_gathered),
         )
 
     def _read_start(self, reader: Reader) -> _core.DeviceStream:
         """Read the rows of a reader's epoch from its start, whatever rank and worker it is."""
         place, own = reader.position, reader.sharding
-        rows = own.global_batch_size
-        sharding = replace(own, world_size=1, num_workers=1, batch_size=rows, drop_last=False)
+        size = own.global_batch_size
+        sharding = replace(own, world_size=1, num_workers=1, batch_size=size, drop_last=False)
         position = Position(place.epoch, phases=place.phases)
         position.begin(sharding)
-        whole = Reader(position, 0, sharding, 0, 1)
-        source, numbered = self.epochs.open(position), None
-        if self.options.skips:
-            source, numbered = self.epochs.number(source)
-        stream, _ = self.epochs.read(source, whole, reads_ahead=False)
-        describe, notes = _describe_batches(whole), dict[int, Note]()
-        find_seed = seed_steps(self.options.seed, whole)
-        stream = self._prepare(stream, describe, whole.valid_rows, notes, numbered, None, find_seed)
-        stream = self.epochs.limit_pass(stream)
-        return stream.rebatch(own.batch_size) if own.batch_size else stream
-
-    def open_arrays(
-        self,
-        stream: _core.DeviceStream,
-        describe: Callable[[int], str],
-        valid_rows: dict[int, int],
-        *,
-        batch_size: int,
-        is_new: bool,
-        numbered: Numbered | None = None,
-        find_parts: FindParts | None = None,
-        read: Callable[[], _core.DeviceStream] | None = None,
-        find_seed: FindSeed,
-    ) -> tuple[Any, Convert]:
-        """Open a stream of rows, an array for each batch.
-
-        Parameters
-        ----------
-        stream : DeviceStream
-        describe : callable
-            Describes a batch by its index, for errors.
-        valid_rows : dict of int to int
-            As of `Reader`.
-        batch_size : int
-            To which `pad_last` pads.
-        is_new : bool
-            Whether the memory of the rows has no other user.
-        numbered : Numbered, optional
-            Of rows with numbers: rows that fail are skipped.
-        find_parts : callable, optional
-            Finds the parts of an array that are skipped as a whole, if there are several.
-        read : callable, optional
-            Reads the rows of the epoch again.
-        find_seed : callable
-            As of `Draws`.
-
-        Returns
-        -------
-        As of `SharePipeline.open`.
-        """
-        options, source = self.options, self.source
-        notes: dict[int, Note] = {}
-        stream = self._prepare(stream, describe, valid_rows, notes, numbered, find_parts, find_seed)
-        is_new = is_new or options.transform_arrow is not None  # copied when it is called
-        if options.transform_arrow is not None or source.column_names is None:
-            names = [field.name for field in stream.schema.children]
-            options.check_columns(names)
-            if options.transform_arrow is None:
-                source.vocabulary.check_names(names)
-        if options.pad_last:
-            stream = pad_batches(stream, batch_size, valid_rows)
-        read_type = stream.device_type
-        is_readable = _core.is_host_readable((read_type, 0))
-        padding = Padding(stream.schema, options.columns) if is_readable else None
-        self._padding = padding or None
-        depth = options.prefetch
-        device = options.find_device()
-        self._copies = None if device is None else HostCopies(is_ahead=depth > 0)
-        draws = self._make_draws(find_seed, device)
-        if device is None:
-            # pyarrow decodes files ahead by itself, and slices need no thread.
-            is_ready = self.epochs.is_ready(is_gathered=self._is_gathered())
-            depth = 0 if is_ready and options.transform_arrow is None else depth
-        elif self._can_convert_on_device(stream, device):
-            stream = stream.to(device)
-        else:
-            to_tensors = self._choose_converter({})  # copied into a block anyway
-            is_kept = options.maps_kept or (numbered is not None and bool(options.steps))
-            count, clock = self.count_padding, self._clock
-            packer = Packer(to_tensors, device, count, clock, keeps_rows=is_kept)
-            messages = pack_ahead(stream, packer, depth)
-            if not self._has_outcomes(numbered):
-                return messages, self._then_finish(Message.read, draws, self._finish)
-            items = Items(messages, valid_rows, notes)
-            retry = self._make_retry(numbered, None, keeps_rows=True)
-            finish = self._finish
-            made = Chain(Message.read, options, draws, batch_size, packer, retry, finish, read)
-            return items, made
-        keeps_rows = find_parts is not None and bool(options.steps)
-        is_own = not keeps_rows and (is_new or stream.device_type != read_type)
-        convert = self._choose_converter(self._choose_access(is_new=is_own))
-        stream = stream.prefetch(depth) if depth else stream
-        finish = None if options.num_threads else self._finish
-        if not self._has_outcomes(numbered):
-            return self._open_steps(stream, self._then_finish(convert, draws, finish))
-        retry = self._make_retry(numbered, device, keeps_rows=keeps_rows)
-        move = _keep if device is None else methodcaller("to", device)
-        made = Chain(convert, options, draws, batch_size, move, retry, finish, read)
-        return self._open_steps(Items(stream, valid_rows, notes), made)
-
-    def _prepare(
-        self,
-        stream: _core.DeviceStream,
-        describe: Callable[[int], str],
-        valid_rows: dict[int, int],
-        notes: dict[int, Note],
-        numbered: Numbered | None,
-        find_parts: FindParts | None,
-        find_seed: FindSeed,
-    ) -> _core.DeviceStream:
-        """Drop rows that could not be read, and call `transform_arrow`; see `open_arrays`."""
-        if numbered is not None:
-            stream = drop_missing(stream, numbered, valid_rows, notes, find_parts)
-        if self.options.transform_arrow is not None:
-            skip = None if numbered is None else SkipArrow(numbered, valid_rows, notes)
-            stream = self._transform_arrow(stream, describe, skip, find_seed)
-        return stream
-
-    def _open_steps(self, items: Any, convert: Convert) -> tuple[Any, Convert]:
-        """Return what `open_arrays` does: the batches' steps, in threads if there are some."""
-        threads, ahead = self.options.num_threads, self.options.prefetch
-        if not threads:
-            return items, convert
-        call = convert if isinstance(convert, (Transform, Chain)) else _drop_index(convert)
-        made = convert_in_threads(items, call, threads, ahead, self.count_padding)
-        return made, Receive(self._finish)
-
-    def _has_outcomes(self, numbered: Numbered | None) -> bool:
-        return numbered is not None or self.options.filters
-
-    def _make_retry(
-        self, numbered: Numbered | None, device: _core.Device | None, *, keeps_rows: bool
-    ) -> Retry | None:
-        """Return how steps are called again, with rows on `device`."""
-        if numbered is None:
-            return None
-        sample: Callable[[], Iterable[_core.DeviceArray]] = partial(sample_rows, numbered, device)
-        if self.options.transform_arrow is not None:  # it would have to be called for them, too
-            sample = tuple
-        return Retry(numbered, sample, keeps_rows=keeps_rows)
-
-    def _make_draws(self, find_seed: FindSeed, device: _core.Device | None) -> Draws:
-        """Return the draws of the steps, whose batches are on `device`."""
-        options = self.options
-        return Draws(
-            find_seed,
-            "transform",
-            options.tensor_framework,
-            device,
-            sets_seeds=options.seed_transforms,
+        rows = self._read(
+            self.epochs.open(position), Reader(position, 0, sharding, 0, 1), is_new=False
         )
-
-    def choose_divider(self) -> Divide:
-        """Return what says what a wait was spent on; see `SharePipeline`."""
-        sources = [source for _, source in self.source.list_members()]
-        clocks = [source.clock for source in sources if source.clock is not None]
-        return Waits([self._clock, *clocks], self._copies).divide
-
-    def find_finish(self) -> Finish | None:
-        """Return what finishes each batch; see `SharePipeline`."""
-        return self._finish
-
-    def choose_counter(self) -> Callable[[Any], Counts] | None:
-        """Return what counts the padding of an item; see `SharePipeline`."""
-        return None if self._padding is None else self.count_padding
-
-    def count_padding(self, item: Any) -> Counts:
-        """Count the values of padded columns in an item, and the padding."""
-        if isinstance(item, Item):
-            item = item.content
-        if isinstance(item, (Message, Pending)):
-            return item.padding
-        return (0, 0) if self._padding is None else self._padding.count(item)
-
-    def make_converter(self, *, is_new: bool, find_seed: FindSeed) -> Convert:
-        """Return what makes the batch of an array of rows.
-
-        Parameters
-        ----------
-        is_new : bool
-            Whether the memory of the rows has no other user. Other rows are copied if batches may
-            be written to.
-        find_seed : callable
-            As of `Draws`.
-        """
-        convert = self._choose_converter(self._choose_access(is_new=is_new))
-        return self._then_finish(convert, self._make_draws(find_seed, None), self._finish)
-
-    def _choose_access(self, *, is_new: bool) -> dict[str, Any]:
-        if not self.options.exposes_writable_tensors:
-            return {}
-        return {"_own": True} if is_new else {"copy": True}
-
-    def _is_gathered(self) -> bool:
-        """Whether a native thread copies rows into new memory ahead."""
-        options = self.options
-        is_sorted = options.bucket_by is not None
-        return options.shuffle or is_sorted or self.epochs.joins_rows
+        rows.find_parts = None
+        stream = self.epochs.limit_pass(self.assembly.prepare(rows))
+        return stream.rebatch(own.batch_size) if own.batch_size else stream
 
     def finish(self, batch: Any) -> Any:
         """Do what only the training's process can do: global arrays, pinned memory."""
-        return batch if self._finish is None else self._finish(batch)
-
-    def _choose_converter(self, access: Mapping[str, Any]) -> Convert:
-        options = self.options
-        convert = choose_converter(options.tensor_framework, options.stack, options.columns, access)
-        # Columns of transform_arrow need not be those of the files.
-        is_read = options.transform_arrow is None
-        return explain_errors(convert, self.source.find_nulls if is_read else _find_none)
-
-    def _transform_arrow(
-        self,
-        stream: _core.DeviceStream,
-        describe: Callable[[int], str],
-        skip: SkipArrow | None,
-        find_seed: FindSeed,
-    ) -> _core.DeviceStream:
-        function, sets_seeds = self.options.transform_arrow, self.options.seed_transforms
-        assert function is not None
-        return transform_stream(
-            stream,
-            function,
-            Draws(find_seed, "transform_arrow", "numpy", None, sets_seeds=sets_seeds),
-            self.source.vocabulary,
-            describe,
-            self._clock,
-            copy=self._copies_transformed(),
-            skip=skip,
-        )
-
-    def _copies_transformed(self) -> bool:
-        """Whether to copy what `transform_arrow` returns.
-
-        It may keep and reuse the memory. A worker process copies each batch before the next one.
-        """
-        return self.options.writable
-
-    def _can_convert_on_device(self, stream: _core.DeviceStream, device: _core.Device) -> bool:
-        is_on_device = not _core.is_host_readable((stream.device_type, 0))
-        if is_on_device or _core.is_host_readable(device):
-            return True
-        reads_on_host = self.options.stack or self.options.dtype is not None
-        return not reads_on_host and can_convert_on_device(stream.schema)
-
-    def _then_finish(self, convert: Convert, draws: Draws, finish: Convert | None) -> Convert:
-        """Return `convert`, followed by the steps and `finish`."""
-        if self.options.steps:
-            functions = [step.function for step in self.options.steps]
-            return Transform(convert, functions, draws, finish)
-        if finish is None:
-            return convert
-        return lambda item: finish(convert(item))
-
-
-def _keep(rows: _core.DeviceArray) -> _core.DeviceArray:
-    return rows
-
-
-def _find_none(column: str) -> str:
-    return ""
-
-
-def _drop_index(convert: Convert) -> Callable[[Any, int], Any]:
-    return lambda item, index: convert(item)
+        return batch if self.finisher is None else self.finisher(batch)
 
 
 def _describe_batches(reader: Reader) -> Callable[[int], str]:
@@ -471,21 +221,11 @@ class WorkerPipeline:
         self._clock = Clock()
         self._is_closed = False
 
-    def open(self, reader: Reader) -> tuple[Any, Convert]:
+    def open(self, reader: Reader) -> Share:
         """Open the share of a whole rank; see `SharePipeline`."""
-        return self._read(reader), self._convert
-
-    def choose_divider(self) -> Divide:
-        """Return what says what a wait was spent on; see `SharePipeline`."""
-        return Waits([self._clock], None).divide
-
-    def find_finish(self) -> Finish | None:
-        """Return what finishes each batch; see `SharePipeline`."""
-        return self._pipeline.find_finish()
-
-    def choose_counter(self) -> Callable[[Message], Counts]:
-        """Return what gives the worker's counts; see `SharePipeline`."""
-        return attrgetter("padding")
+        divide, count = Waits([self._clock], None).divide, attrgetter("padding")
+        items, finish = self._read(reader), self._pipeline.finisher
+        return Share(items, self._convert, divide, count, finish)
 
     def close(self) -> None:
         """End the idle worker processes; those of an epoch end with its stream."""

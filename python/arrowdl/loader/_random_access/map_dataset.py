@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
 from arrowdl import _core
+from arrowdl.loader._batches.assemble import RowStream
 from arrowdl.loader._epoch.kinds import open_epochs
 from arrowdl.loader._open.source import collect
 from arrowdl.loader._options import Options
@@ -92,7 +94,7 @@ class MapDataset:
         is_plain = options.transform_arrow is None and options.device is None
         self._is_plain = is_plain and not options.pad_last and self._source.column_names is not None
         self._find_seed = seed_reads(self._pipeline.options.seed)
-        make = partial(self._pipeline.make_converter, find_seed=self._find_seed)
+        make = partial(self._pipeline.assembly.make_converter, find_seed=self._find_seed)
         self._convert_new, self._convert_shared = make(is_new=True), make(is_new=False)
 
     def __len__(self) -> int:
@@ -185,16 +187,19 @@ class MapDataset:
             raise ValueError(
                 f"pad_last=True pads a batch to batch_size={size} rows, and {rows} were asked for"
             )
-        stream, convert = self._pipeline.open_arrays(
-            _core.chain([array]),
-            _describe_batch,
-            {},
-            batch_size=size,
-            is_new=not is_shared,
-            find_seed=self._find_seed,
+        share = self._pipeline.assembly.open(
+            RowStream(
+                _core.chain([array]),
+                _describe_batch,
+                {},
+                batch_size=size,
+                is_new=not is_shared,
+                find_seed=self._find_seed,
+                is_ready=True,
+            )
         )
-        batch = convert(next(stream))
-        stream.close()
+        with closing(share.items):
+            batch = share.convert(next(share.items))
         return batch, size if options.pad_last else rows
 
     def __getstate__(self) -> dict[str, Any]:
