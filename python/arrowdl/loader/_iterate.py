@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import os
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -11,6 +9,7 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from arrowdl._lifecycle import at_exit, in_forked_child
 from arrowdl.loader._batches.assemble import Share
 from arrowdl.loader._batches.chain import Chain, Outcome
 from arrowdl.loader._batches.transform import Receive, Transform
@@ -167,12 +166,11 @@ class _Process:
 
 
 _process = _Process()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_process.count_fork)
+in_forked_child(_process.count_fork)
 
 _MOST_SECONDS = 10.0
 _is_ending = threading.Event()
-atexit.register(_is_ending.set)  # called before the core ends the threads that read ahead
+at_exit(_is_ending.set)  # called before the core ends the threads that read ahead
 
 
 def _stay_at_exit() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from typing import Any
+from typing import Any, cast
 
 from arrowdl.loader._checks import require_int
 from arrowdl.loader._epoch.read import Order
@@ -108,13 +108,13 @@ def _require_indexed(name: str, source: Source) -> IndexedSource:
             f'"{name}" is a mixture, and a mixture takes sources: name the sources of '
             f'"{name}" here, each with its weight there times that of "{name}"'
         )
-    if not isinstance(source, IndexedSource):
+    if source.num_rows is None:
         raise TypeError(
             f'"{name}" is a stream: a mixture takes sources whose rows can be read in any order, '
             "such as files, datasets and tables. Make a table of it (pyarrow.table(stream)), or "
             "write it to files"
         )
-    return source
+    return cast("IndexedSource", source)
 
 
 def read_sizes(

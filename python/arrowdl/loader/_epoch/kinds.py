@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from arrowdl.loader._epoch.epochs import Epochs, StreamEpochs
 from arrowdl.loader._epoch.indexed import IndexedEpochs
@@ -30,6 +30,5 @@ def open_epochs(source: Source, options: Options) -> Epochs[Any]:
     elif isinstance(source, MixedSource):
         rows = MixedEpochs(source, options)
     else:
-        assert isinstance(source, IndexedSource)
-        rows = IndexedEpochs(source, options)
+        rows = IndexedEpochs(cast("IndexedSource", source), options)
     return rows if options.pack is None else PackedEpochs(rows, options.pack)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from arrowdl import _core
 from arrowdl.loader._epoch.blocks import MixtureBlocks
@@ -45,8 +45,7 @@ class MixedEpochs(IndexedEpochs[MixedSource]):
     def open_sequences(
         self, source: IndexedSource, epoch: int, splits: int, *, shares_units: bool
     ) -> EpochSequences:
-        assert isinstance(source, MixedSource)
-        return MixedSequences(source, epoch)
+        return MixedSequences(cast("MixedSource", source), epoch)
 
     def limit_pass(self, stream: _core.DeviceStream) -> _core.DeviceStream:
         return stream.slice(0, self.source.count_member_rows())
@@ -91,8 +90,7 @@ class MixedEpochs(IndexedEpochs[MixedSource]):
     def open_blocks(
         self, order: Order, lengths: IndexedSource | None, pack: Pack, epoch: int
     ) -> Any:
-        assert isinstance(lengths, MixedSource)
-        return MixtureBlocks(self.source, lengths, pack, epoch)
+        return MixtureBlocks(self.source, cast("MixedSource", lengths), pack, epoch)
 
     def _plan_phases(self, position: Position, find_sharding: FindSharding) -> list[Phase]:
         """Return the phases of the epoch of `position`."""

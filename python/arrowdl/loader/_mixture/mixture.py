@@ -175,10 +175,10 @@ class MixedSource(IndexedSource):
         return made.length
 
     def with_turns_of(self, other: IndexedSource) -> MixedSource:
-        assert isinstance(other, MixedSource)
+        mixture = cast("MixedSource", other)
         made = copy(self)
-        made.stop, made.is_endless, made.units = other.stop, other.is_endless, other.units
-        made.phases, made.length = other.phases, other.length
+        made.stop, made.is_endless, made.units = mixture.stop, mixture.is_endless, mixture.units
+        made.phases, made.length = mixture.phases, mixture.length
         return made
 
     def with_phases(self, phases: Sequence[Phase]) -> MixedSource:
