@@ -16,6 +16,7 @@ from arrowdl.loader._files.file_plan import FilePlan
 from arrowdl.loader._files.locate import Candidate, find_nulls, split_row_groups
 from arrowdl.loader._files.stamps import FileStamps, check_footers, is_local
 from arrowdl.loader._ipc.in_memory import is_ipc
+from arrowdl.loader._parquet.codes import Codes
 from arrowdl.loader._parquet.counted import (
     BY_FOOTER,
     BY_LOADER,
@@ -77,15 +78,12 @@ from arrowdl.loader._parquet.scans import (
     wait_for,
 )
 from arrowdl.loader._progress import OpeningLine
-from arrowdl.loader._schema.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._schema.filters import describe_filter, find_columns
 from arrowdl.loader._schema.vocabulary import (
-    TableBuilder,
     Vocabulary,
-    list_dictionaries,
     make_empty,
 )
-from arrowdl.loader._skipped import Skipped, can_skip, describe, describe_units, opening
+from arrowdl.loader._skipped import Skipped, can_skip, describe, opening
 from arrowdl.loader._sources.base import IndexedSource
 from arrowdl.loader._sources.row_bytes import estimate_row
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
@@ -128,7 +126,6 @@ class DatasetSource(IndexedSource):
     decodes_units = True
     clock: Clock
     _decoder = "pyarrow"
-    _unread: list[int] = []  # noqa: RUF012  # units whose dictionaries could not be read
 
     def __init__(
         self,
@@ -172,8 +169,7 @@ class DatasetSource(IndexedSource):
             largest_share=find_largest_share(shares, columns),
             decoder=self._decoder,
         )
-        self._dictionaries: Dictionaries | None = None
-        self._codes: Vocabulary | None = None  # of all columns with dictionaries, once needed
+        self._codes = Codes(self, self.vocabulary, self._left_out is not None)
 
     def use_decoder(self, decoder: str) -> None:
         if any(map(is_ipc, self._fragments)):
@@ -381,7 +377,7 @@ class DatasetSource(IndexedSource):
             self._int96.check(fragments, columns, self._options)
 
     def prepare(self) -> None:
-        self._find_codes()
+        self._codes.find()
 
     def __getstate__(self) -> dict[str, Any]:
         self.prepare()
@@ -402,100 +398,43 @@ class DatasetSource(IndexedSource):
 
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
         super().use_vocabulary(vocabulary)
-        self._codes = self._dictionaries = None
+        self._codes = Codes(self, vocabulary, self._left_out is not None)
 
     def find_vocabulary(self, column: str) -> pa.Array | None:
-        table = self._find_codes().tables.get(column)
-        if table is None and column in list_dictionaries(self._query.project(self._dataset), ()):
-            return self._find_dictionaries().find(column)
-        return table
+        return self._codes.find_values(column)
 
     def describe_unread(self) -> str:
-        if self._left_out is None:
-            return ""
-        self._find_codes()
-        return describe_units([self._unread], [self.units])
+        return self._codes.describe_unread()
 
-    def _find_codes(self) -> Vocabulary:
-        """Return the code tables of all columns. Those that the user did not give are read."""
-        if self._codes is None:
-            schema = self._query.project(self._dataset)
-            columns = list_dictionaries(schema, self.vocabulary.tables)
-            read = wait_for(lambda: self._read_tables(columns, schema)) if columns else {}
-            self._codes = Vocabulary({**self.vocabulary.tables, **read})
-        return self._codes
+    def list_fragments(self) -> Sequence[ds.Fragment]:
+        """As of `CodedUnits`."""
+        return self._fragments
 
-    def _read_tables(self, columns: list[str], schema: pa.Schema) -> dict[str, pa.Array]:
-        """Read the dictionaries of `columns` in all files, in their order."""
-        try:
-            return self._read_codes(columns, schema, [join_fragments(self._fragments)])
-        except Exception as error:
-            if self._left_out is None or not can_skip(error):
-                raise
-        return self._read_codes(columns, schema, [[unit] for unit in self._fragments])
+    def project(self) -> pa.Schema:
+        """As of `CodedUnits`."""
+        return self._query.project(self._dataset)
 
-    def _read_codes(
-        self, columns: list[str], schema: pa.Schema, groups: Sequence[Sequence[ds.Fragment]]
-    ) -> dict[str, pa.Array]:
-        """Read the dictionaries of each of `groups`; of several, those that can be read."""
-        self._unread = []
-        builders = {name: TableBuilder() for name in columns}
-        for number, fragments in enumerate(groups):
-            try:
-                self._add_codes(builders, fragments)
-            except Exception as error:
-                if len(groups) == 1 or not can_skip(error):
-                    raise
-                self._unread.append(number)
-        return {name: made.finish(schema.field(name).type) for name, made in builders.items()}
-
-    def _add_codes(
-        self, builders: dict[str, TableBuilder], fragments: Sequence[ds.Fragment]
-    ) -> None:
-        import pyarrow as pa
-
+    def scan_columns(
+        self, columns: list[str], fragments: Sequence[ds.Fragment]
+    ) -> Iterator[pa.RecordBatch]:
+        """As of `CodedUnits`."""
         paths = [fragment.path for fragment in fragments]
         own = self._query
-        query = replace(own, schema=own.read_schema, columns=list(builders), filter=None)
+        query = replace(own, schema=own.read_schema, columns=columns, filter=None)
         if self._fetching is None:
             batches = self._scan_fragments(fragments, paths, query, ahead=self._limits.ahead)
         else:
             units = [unit for fragment in fragments for unit in split_row_groups(fragment)]
             batches = chain.from_iterable(self._scan_each(units, query, 1))
-        for batch in self._stamps.guard(paths, batches):
-            for name in list(builders) if batch.num_rows else ():
-                try:
-                    builders[name].add(batch.column(name).dictionary)
-                except pa.ArrowNotImplementedError:  # of structs, for example: compared instead
-                    del builders[name]
+        return self._stamps.guard(paths, batches)
+
+    def scan_unit(self, unit: int) -> _core.DeviceStream:
+        """As of `CodedUnits`."""
+        return self._scan([unit], self._limits)
 
     def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
         stream = self._scan(units, self._limits.divide(readers) if readers > 1 else self._limits)
-        if not self._has_unknown_dictionaries(stream.schema):
-            return stream
-        return check_dictionaries(stream, self._find_dictionaries())
-
-    def _find_dictionaries(self) -> Dictionaries:
-        """Return the dictionaries of the first rows, for every rank and epoch."""
-        if self._dictionaries is None:
-            self._dictionaries = Dictionaries()
-            for unit in (unit for unit, rows in enumerate(self.units) if rows > 0):
-                try:
-                    self._dictionaries.check(next(self._scan([unit], self._limits)))
-                except Exception as error:
-                    if self._left_out is None or not can_skip(error):
-                        raise
-                else:
-                    break
-        return self._dictionaries
-
-    def _has_unknown_dictionaries(self, schema: _core.Schema) -> bool:
-        """Whether there are dictionaries without a code table: within structs or lists."""
-        tables = self._find_codes().tables
-        return any(
-            has_dictionaries(field) and (field.dictionary is None or field.name not in tables)
-            for field in schema.children
-        )
+        return self._codes.check(stream)
 
     def _scan(self, units: Sequence[int], limits: ScanLimits) -> _core.DeviceStream:
         units = [unit for unit in units if self.units[unit] > 0] or list(units[:1])
@@ -534,7 +473,7 @@ class DatasetSource(IndexedSource):
 
     def _make_empty(self) -> _core.DeviceArray:
         empty = make_empty(self._query.project(self._dataset))
-        return _core.from_arrow(self._find_codes().encode(empty))
+        return _core.from_arrow(self._codes.find().encode(empty))
 
     def _measure_scan(self, units: Sequence[int]) -> float:
         sizes = [self._bytes[unit] for unit in units]
@@ -547,7 +486,7 @@ class DatasetSource(IndexedSource):
         arrival: Arrival | None = None,
     ) -> _core.DeviceStream:
         """Read the units of scans in a thread, one scan after another."""
-        codes, schema = self._find_codes(), self._query.project(self._dataset)
+        codes, schema = self._codes.find(), self._query.project(self._dataset)
         encodes = codes.concerns(schema)
         depth = 1
         if self._row_groups is not None:
