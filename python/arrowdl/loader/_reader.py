@@ -191,9 +191,9 @@ class EpochReader:
         known = [[phase for phase in some if phase.row < end] for some in (saved, phases)]
         if saved and self._pipeline.plan is not None and known[0] != known[1]:
             raise ValueError(
-                "the weights change within a window of bucket_by=, whose rows are sorted and were "
-                f"read in part: go on with the weights of the state up to row {end} of each "
-                "sequence, set_epoch starts an epoch with others"
+                "the weights change within a window of batching=Buckets(...), whose rows are "
+                "sorted and were read in part: go on with the weights of the state up to row "
+                f"{end} of each sequence, set_epoch starts an epoch with others"
             )
         return phases
 
@@ -519,10 +519,10 @@ class EpochReader:
         is_alike = all((state.get(key) is None) == (key not in own) for key in ("steps", "pack"))
         if is_alike and state.get("splits") != own.get("splits"):
             raise ValueError(
-                f"the state is of splits={state.get('splits')}, and this Loader has "
-                f"splits={own.get('splits')}: its rows have another order, so that some would "
-                "be lost or read twice. Make the Loader with the splits of the state; set_epoch "
-                "starts an epoch with others"
+                f"the state is of Ranks.splits={state.get('splits')}, and this Loader has "
+                f"Ranks.splits={own.get('splits')}: its rows have another order, so that some "
+                "would be lost or read twice. Make the Loader with the splits of the state; "
+                "set_epoch starts an epoch with others"
             )
         if state.get("steps") != own.get("steps"):
             theirs, ours = _list_differences(state.get("steps"), own.get("steps"))
@@ -535,9 +535,9 @@ class EpochReader:
         if state.get("pack") != own.get("pack"):
             _check_unread(state.get("pack"), own.get("pack"))
             raise ValueError(
-                f"the state is of pack={state.get('pack')}, and this Loader has "
-                f"pack={own.get('pack')}: its blocks have other tokens, so that some would be lost "
-                "or read twice. Make the Loader with the pack of the state"
+                f"the state is of batching={state.get('pack')}, and this Loader has "
+                f"batching={own.get('pack')}: its blocks have other tokens, so that some would be "
+                "lost or read twice. Make the Loader with the pack of the state"
             )
         if state["source"] != own["source"]:
             self._refuse_snapshot(state)

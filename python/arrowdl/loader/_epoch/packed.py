@@ -22,7 +22,7 @@ from arrowdl.loader._epoch.read import EpochRows, Order
 from arrowdl.loader._epoch.sequences import EpochSequences
 from arrowdl.loader._epoch.sharding import Span
 from arrowdl.loader._mixture.mixture import ENDLESS, MixedSource
-from arrowdl.loader._packing import Pack
+from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._skip.numbered import Faults, Numbered, number_source
 from arrowdl.loader._skip.numbered import Place as RowPlace
 from arrowdl.loader._skipped import Report, Skipped
@@ -141,18 +141,18 @@ def check_pack(source: Source, pack: Pack) -> list[str] | None:
         return None
     if isinstance(source, MixedSource) and len(source.schedule) > 1:
         raise ValueError(
-            "pack= with weights that change at a step: a step has blocks, and at a step each "
-            "sequence has come to another row. Give one number for each source, and others from "
-            "the next epoch on"
+            "batching=Pack(...) with weights that change at a step: a step has blocks, and at a "
+            "step each sequence has come to another row. Give one number for each source, and "
+            "others from the next epoch on"
         )
     names = source.column_names
     if names is not None and pack.column not in names:
         raise ValueError(
-            f'pack= names "{pack.column}", and the columns that are read are {list(names)}'
+            f'Pack.column names "{pack.column}", and the columns that are read are {list(names)}'
         )
     if names is not None and pack.lengths is not None and pack.lengths not in names:
         raise ValueError(
-            f'pack= has lengths="{pack.lengths}", and the columns that are read are {list(names)}'
+            f'Pack.lengths="{pack.lengths}", and the columns that are read are {list(names)}'
         )
     stream = source.read([]).pack(**pack.list_arguments())
     return [field.name for field in stream.schema.children]

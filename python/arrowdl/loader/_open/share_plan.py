@@ -39,7 +39,7 @@ def open_shared(open: Callable[[FilePlan | None], Source]) -> Source:
         group.broadcast_object_list(told, src=0)
         plan, footers = told
         if not isinstance(plan, FilePlan):
-            raise RuntimeError(f'rank 0 could not make the plan of plan="share": {plan}')
+            raise RuntimeError(f'rank 0 could not make the plan of Storage.plan="share": {plan}')
         source = open(plan)
         if isinstance(source, IndexedSource) and (kept := source.find_footers()) is not None:
             kept.add_footers(footers)
@@ -47,7 +47,7 @@ def open_shared(open: Callable[[FilePlan | None], Source]) -> Source:
     try:
         source = open(None)
         if not isinstance(source, IndexedSource):
-            raise TypeError('plan="share": a stream has no plan')
+            raise TypeError('Storage.plan="share": a stream has no plan')
         kept = source.find_footers()
         made = [source.make_plan(), {} if kept is None else kept.list_footers()]
     except BaseException as error:  # the others wait for it

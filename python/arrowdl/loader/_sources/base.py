@@ -177,8 +177,8 @@ class IndexedSource(ABC):
         """
         raise TypeError(
             f"{type(self).__name__} has no plan: only Parquet files, and Arrow IPC files that are "
-            "not mapped (memory_map=False, or of a store), have footers that are read when a "
-            "Loader is made"
+            "not mapped (Storage.memory_map=False, or of a store), have footers that are read "
+            "when a Loader is made"
         )
 
     def check_process(self) -> None:
@@ -367,8 +367,8 @@ class StreamSource:
 
 def _refuse_decoder(source: Any, decoder: str) -> None:
     raise ValueError(
-        f'decoder="{decoder}" decodes Parquet files, and this source has none that the Loader '
-        "decodes itself: leave it out"
+        f'Storage.decoder="{decoder}" decodes Parquet files, and this source has none that the '
+        "Loader decodes itself: leave it out"
     )
 
 
