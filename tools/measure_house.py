@@ -1,7 +1,7 @@
 """Measures how hard the house is to learn: sizes of classes, functions and files, and kinds asked.
 
-    python tools/measure_house.py          what the bounds of tests/python/project/test_house.py hold
-    python tools/measure_house.py --list   also each class, function and file that is over its bound
+python tools/measure_house.py          what the bounds of tests/python/project/test_house.py hold
+python tools/measure_house.py --list   also each class, function and file that is over its bound
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def count_lines() -> int:
 def count_targets() -> int:
     """Count the targets of the Makefile that people or CI call."""
     text = (ROOT / "Makefile").read_text()
-    return len({name for line in re.findall(r"^\.PHONY: (.*)", text, re.M) for name in line.split()})
+    return len(
+        {name for line in re.findall(r"^\.PHONY: (.*)", text, re.M) for name in line.split()}
+    )
 
 
 def measure() -> dict[str, int]:

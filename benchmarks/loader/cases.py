@@ -132,7 +132,7 @@ def _make_packed_loaders(path: Path) -> Iterator[Case]:
         rows = _make_loader(path, "tok", shuffle=shuffle)
         for name, options in _list_packs():
             pack = arrowdl.loader.Pack("tokens", 2048, **options)
-            loader = arrowdl.Loader(path, 64, pack=pack, shuffle=shuffle, ragged="offsets")
+            loader = arrowdl.Loader(path, 64, batching=pack, shuffle=shuffle, ragged="offsets")
             ours = partial(_drain_loader, loader)
             yield Case(f"loader-pack-{name}{suffix}", ours, rows, "the rows, not packed", 1.15)
 

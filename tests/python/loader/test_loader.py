@@ -195,7 +195,7 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
         ({"columns": "id"}, "give a list of names"),
         ({"rank": 1}, "belong together"),
         ({"rank": 2, "world_size": 2}, "rank=2, world_size=2"),
-        ({"buffer_size": 0}, "buffer_size=0"),
+        ({"shuffle": True, "buffer_size": 0}, "buffer_size=0"),
     ],
 )
 def test_arguments_that_mean_nothing(arguments: dict[str, Any], message: str) -> None:
