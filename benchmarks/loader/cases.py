@@ -282,7 +282,7 @@ def _make_splits(name: str, folder: Path) -> Iterator[Case]:
     """One rank that reads the sequences of eight."""
     path = folder / f"{name}.parquet"
     for shuffle, suffix in ((False, ""), (True, "-shuffled")):
-        ours = _make_loader(path, name, splits=8, shuffle=shuffle)
+        ours = _make_loader(path, name, ranks=arrowdl.Ranks(splits=8), shuffle=shuffle)
         alone = _make_loader(path, name, shuffle=shuffle)
         yield Case(f"splits-{name}{suffix}", ours, alone, "the same with splits=None", 1.15)
 
