@@ -13,6 +13,8 @@ from arrowdl.typing import (
     DtypeLike,
     MaskLike,
     NullsLike,
+    PaddedForm,
+    RaggedForm,
     RaggedLike,
     SupportsArrowSchema,
     TensorLike,
@@ -786,11 +788,8 @@ class DeviceStream:
         prefetch: int = 2,
         writable: bool = True,
         nulls: NullsLike = "raise",
-        ragged: RaggedLike = "jagged",
+        ragged: RaggedLike | PaddedForm | Mapping[str, RaggedForm | PaddedForm] = "jagged",
         dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
-        pad_value: float | Mapping[str, float] = 0,
-        max_length: int | Mapping[str, int] | None = None,
-        pad_to_multiple: int | None = None,
         stack: bool | Mapping[str, Sequence[str]] | None = None,
         layout: Literal["auto", "fixed_shape_tensor", "list"] = "auto",
         bool_as: Literal["bool8", "bits"] = "bits",
@@ -838,7 +837,7 @@ class DeviceStream:
             Whether the model may write to its batch, and again to the memory of what it returned. For that,
             rows of shared memory are copied, and so are results. With False, neither is, and neither may
             be written to.
-        nulls, ragged, dtype, pad_value, max_length, pad_to_multiple, stack
+        nulls, ragged, dtype, stack
             How columns become tensors, as in `Loader`.
         layout, bool_as
             How tensors become columns, as in `to_arrow_device`; but bools become Arrow's booleans.

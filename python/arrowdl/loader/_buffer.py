@@ -43,8 +43,8 @@ def log_buffer(source: Source, options: Options, *, is_auto: bool) -> None:
     _log.log(
         level,
         "the shuffle buffer has %d%s of %d rows%s, and mixes rows of %d of %d row groups or blocks "
-        "at a time: buffer_size=%d mixes all, a number between these more, with memory for as many "
-        "rows",
+        "at a time: shuffle=Shuffle(%d) mixes all, a number between these more, with memory for "
+        "as many rows",
         size,
         fits,
         rows,

@@ -18,6 +18,8 @@ from arrowdl.loader import FilePlan
 from arrowdl.loader._open.source import open_source
 from arrowdl.loader._tables.data_files import DataFilesSource
 
+from helpers.options import group
+
 Row = dict[str, Any]
 
 
@@ -41,7 +43,7 @@ def sort_rows(rows: list[Row]) -> list[Row]:
 
 
 def make_loader(source: Any, batch_size: int = 7, **options: Any) -> arrowdl.Loader:
-    return arrowdl.Loader(source, batch_size, columns=["id"], framework="numpy", **options)
+    return arrowdl.Loader(source, batch_size, columns=["id"], framework="numpy", **group(**options))
 
 
 def read_ids(loader: Any, batches: int | None = None) -> list[int]:

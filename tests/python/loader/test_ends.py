@@ -237,7 +237,12 @@ loaders = [
 ]
 sources = {"table": table, "path": path}
 weights = {"table": 1, "path": 1}
-mix = arrowdl.Loader.mix(sources, weights=weights, global_batch_size=8, framework="numpy")
+mix = arrowdl.Loader.mix(
+    sources,
+    weights=weights,
+    ranks=arrowdl.Ranks(global_batch_size=8),
+    framework="numpy",
+)
 loaders.append(mix)
 iterators = [iter(loader) for loader in loaders]
 for iterator in iterators:

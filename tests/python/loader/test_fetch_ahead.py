@@ -26,6 +26,7 @@ from arrowdl.loader._storage import fetch_ahead, footers, stragglers
 from arrowdl.loader._storage.fetch_ahead import FetchAhead, UnitRanges, join_ranges
 from arrowdl.loader._storage.held_ranges import HeldRanges, Range
 from helpers.counted_files import CountedFiles
+from helpers.options import group
 from helpers.random_cases import check_cases
 
 ROWS, GROUP = 4_000, 250
@@ -82,7 +83,7 @@ def open_dataset(files: CountedFiles, **options: Any) -> ds.FileSystemDataset:
 
 
 def make_loader(files: CountedFiles, **options: Any) -> arrowdl.Loader:
-    return arrowdl.Loader(open_dataset(files), 100, framework="numpy", **options)
+    return arrowdl.Loader(open_dataset(files), 100, framework="numpy", **group(**options))
 
 
 def read_ids(batches: Any) -> list[int]:
@@ -109,8 +110,8 @@ def test_rows_are_those_of_local_files(
     folder: Path, files: CountedFiles, options: dict[str, Any]
 ) -> None:
     given = {"batch_size": 100, **options} if "global_batch_size" not in options else options
-    local = arrowdl.Loader(sorted(folder.glob("*.parquet")), framework="numpy", **given)
-    remote = arrowdl.Loader(open_dataset(files), framework="numpy", **given)
+    local = arrowdl.Loader(sorted(folder.glob("*.parquet")), framework="numpy", **group(**given))
+    remote = arrowdl.Loader(open_dataset(files), framework="numpy", **group(**given))
     for _ in range(2):
         for expected, batch in zip(local, remote, strict=True):
             assert set(batch) == set(expected)

@@ -29,7 +29,9 @@ def open_remote(folder: Path, path: str) -> arrowdl.Loader:
     }
     # Stream files are mapped where they are local.
     store = MemoryStore({name: _to_file(name, data) for name, data in files.items()})
-    return arrowdl.Loader(path, 10, framework="numpy", filesystem=store.open())
+    return arrowdl.Loader(
+        path, 10, framework="numpy", storage=arrowdl.Storage(filesystem=store.open())
+    )
 
 
 def _to_file(name: str, data: bytes) -> bytes:

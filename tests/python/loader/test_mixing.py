@@ -20,6 +20,7 @@ import pytest
 from arrowdl.loader._epoch.lanes import Lanes, arrange_units
 from arrowdl.loader._sources.base import IndexedSource
 from arrowdl.loader._sources.table import TableSource
+from helpers.options import group
 from helpers.random_cases import choose_examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -61,7 +62,9 @@ def measure(batches: list[Any], spread: float = 1 / math.sqrt(12)) -> float:
 
 def read(source: Any, **options: Any) -> list[Any]:
     size: dict[str, Any] = {} if "global_batch_size" in options else {"batch_size": BATCH}
-    loader = arrowdl.Loader(source, **size, framework="numpy", shuffle=True, seed=1, **options)
+    loader = arrowdl.Loader(
+        source, framework="numpy", **group(**size, shuffle=True, seed=1, **options)
+    )
     batches = [batch["x"] for batch in loader]
     assert np.array_equal(np.sort(np.concatenate(batches)), np.linspace(0, 1, ROWS, dtype="f4"))
     return batches
@@ -81,11 +84,9 @@ def test_rows_that_fit_the_buffer_are_mixed_as_by_a_permutation(
 def test_each_rank_gets_rows_from_everywhere(name: str, folder: Path, table: pa.Table) -> None:
     loader = arrowdl.Loader(
         folder / name if name else table,
-        global_batch_size=8 * BATCH,
+        ranks=arrowdl.Ranks(3, 8, global_batch_size=8 * BATCH),
         framework="numpy",
         shuffle=True,
-        rank=3,
-        world_size=8,
     )
     assert 0.8 < measure([batch["x"] for batch in loader]) < EVEN
 
@@ -184,7 +185,7 @@ def test_turns_of_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_epochs_begin_elsewhere_in_few_row_groups(folder: Path) -> None:
     path = folder / "4 units.parquet"
-    loader = arrowdl.Loader(path, BATCH, framework="numpy", shuffle=True, buffer_size=BATCH)
+    loader = arrowdl.Loader(path, BATCH, framework="numpy", shuffle=arrowdl.Shuffle(BATCH))
     begins = []
     for epoch in range(3):
         loader.set_epoch(epoch)
@@ -196,7 +197,7 @@ def test_epochs_begin_elsewhere_in_few_row_groups(folder: Path) -> None:
 
 
 def find_rows(source: Any, **options: Any) -> int:
-    rows = arrowdl.Loader(source, 8, shuffle=True, **options).state_dict()["buffer_size"]
+    rows = arrowdl.Loader(source, 8, **group(shuffle=True, **options)).state_dict()["buffer_size"]
     assert isinstance(rows, int)
     return rows
 
@@ -252,15 +253,18 @@ def test_a_number_of_rows_stays_one(table: pa.Table) -> None:
     assert find_rows(table, buffer_size=1_234) == 1_234
     for size in (0, "all", 1.5, None):
         with pytest.raises(ValueError, match="buffer_size="):
-            arrowdl.Loader(table, 8, buffer_size=size)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="buffer_size="):
-        arrowdl.Loader.mix({"a": table}, 8, weights={"a": 1}, buffer_size="all")  # type: ignore
+            arrowdl.Shuffle(size)  # type: ignore[arg-type]
 
 
 def test_a_mixture_shares_the_buffer(table: pa.Table) -> None:
     wide = pa.table({"x": table["x"], "y": table["c0"]})
     narrow = wide.slice(0, 1_000)
-    loader = arrowdl.Loader.mix({"a": wide, "b": narrow}, 8, weights={"a": 1, "b": 1}, shuffle=True)
+    loader = arrowdl.Loader.mix(
+        {"a": wide, "b": narrow},
+        weights={"a": 1, "b": 1},
+        shuffle=True,
+        ranks=arrowdl.Ranks(global_batch_size=8),
+    )
     members = loader._source.members  # type: ignore[union-attr]
     rows = loader.state_dict()["buffer_size"]
     assert rows == 1 << 24
@@ -270,10 +274,10 @@ def test_a_mixture_shares_the_buffer(table: pa.Table) -> None:
 def test_the_windows_of_buckets_stay_small(table: pa.Table) -> None:
     lengths = pa.table({"n": pa.array(range(100_000), pa.int32())})
     for shuffle in (False, True):
-        loader = arrowdl.Loader(lengths, 8, bucket_by="n", shuffle=shuffle)
+        loader = arrowdl.Loader(lengths, 8, batching=arrowdl.Buckets("n"), shuffle=shuffle)
         assert loader.state_dict()["steps"]["window"] == 65_536
     wide = pa.table({"n": ["a" * 100_000] * 100})
-    loader = arrowdl.Loader(wide, 8, bucket_by="n")
+    loader = arrowdl.Loader(wide, 8, batching=arrowdl.Buckets("n"))
     assert 1_000 < loader.state_dict()["steps"]["window"] < 4_000
 
 
@@ -283,7 +287,7 @@ def test_the_windows_of_buckets_stay_small(table: pa.Table) -> None:
 def test_a_state_keeps_its_number_of_rows(folder: Path) -> None:
     """The columns that are read decide on what fits, and not on the rows of an epoch."""
     path = folder / "forty"
-    saved = arrowdl.Loader(path, 100, framework="numpy", shuffle=True, buffer_size=70_000)
+    saved = arrowdl.Loader(path, 100, framework="numpy", shuffle=arrowdl.Shuffle(70_000))
     expected = [batch["x"].tolist() for batch in saved]
     saved.set_epoch(0)
     batches = iter(saved)
@@ -309,7 +313,10 @@ def test_a_state_of_a_mixture_keeps_its_number_of_rows(table: pa.Table) -> None:
         sources = {"a": table.select(["x"]), "b": table.slice(0, 999).select(["x"])}
         weights = {"a": 3, "b": 1}
         return arrowdl.Loader.mix(
-            sources, 96, weights=weights, shuffle=True, framework="numpy", **options
+            sources,
+            weights=weights,
+            framework="numpy",
+            **group(global_batch_size=96, shuffle=True, **options),
         )
 
     saved = make(buffer_size=5_000)
@@ -332,8 +339,7 @@ def test_a_stream_that_fits_has_states(table: pa.Table) -> None:
             lambda: batches(made.schema, made.to_batches(max_chunksize=chunk)),
             50,
             framework="numpy",
-            shuffle=True,
-            **options,
+            **group(shuffle=True, **options),
         )
 
     chunk = 7
@@ -376,7 +382,7 @@ def test_a_buffer_that_is_too_small_is_logged(
     folder: Path, table: pa.Table, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "arrowdl.loader")
-    loader = arrowdl.Loader(folder / "40 units.parquet", 8, shuffle=True, buffer_size=50_000)
+    loader = arrowdl.Loader(folder / "40 units.parquet", 8, shuffle=arrowdl.Shuffle(50_000))
     (record,) = caplog.records
     assert record.levelno == logging.INFO
     text = record.getMessage()
@@ -388,7 +394,7 @@ def test_a_buffer_that_is_too_small_is_logged(
     assert len(caplog.records) == 1
     caplog.clear()
     arrowdl.Loader(folder / "40 units.parquet", 8, shuffle=True)
-    arrowdl.Loader(folder / "40 units.parquet", 8, buffer_size=8)
+    arrowdl.Loader(folder / "40 units.parquet", 8)
     arrowdl.Loader(table, 8, shuffle=True)
     assert not caplog.records
 
@@ -403,7 +409,12 @@ def test_a_few_row_groups_that_do_not_fit_are_a_warning(
         assert len(caplog.records) == count
     assert "(what fits into 256 MiB)" in caplog.text
     caplog.clear()
-    arrowdl.Loader.mix({"a": folder / "4 units.parquet"}, 8, weights={"a": 1}, shuffle=True)
+    arrowdl.Loader.mix(
+        {"a": folder / "4 units.parquet"},
+        weights={"a": 1},
+        shuffle=True,
+        ranks=arrowdl.Ranks(global_batch_size=8),
+    )
     assert 'rows of "a"' in caplog.text
 
 
@@ -415,14 +426,10 @@ def test_a_packed_rank_gets_rows_from_everywhere() -> None:
     )
     loader = arrowdl.Loader(
         pa.table({"tok": tokens}),
-        pack=arrowdl.Pack("tok", 8),
-        global_batch_size=64,
-        splits=8,
+        batching=arrowdl.Pack("tok", 8),
+        ranks=arrowdl.Ranks(2, 8, global_batch_size=64, splits=8),
         framework="numpy",
-        shuffle=True,
-        buffer_size=rows,
-        rank=2,
-        world_size=8,
+        shuffle=arrowdl.Shuffle(rows),
     )
     seen = np.concatenate([np.asarray(batch["tok"]).ravel() for batch in loader])
     assert seen.min() < rows * 0.1

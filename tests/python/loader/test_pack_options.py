@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._parquet.dataset import DatasetSource
 from arrowdl.loader._sources.table import TableSource
+from helpers.options import group
 
 LISTS = [[11, 12, 13], [21, 22], [31, 32, 33, 34, 35], [], [41]]
 TABLE = pa.table(
@@ -29,7 +30,7 @@ PACK = arrowdl.Pack("tokens", 4)
 
 def make_loader(source: Any = TABLE, batch_size: int = 2, **options: Any) -> arrowdl.Loader:
     options = {"framework": "numpy", "rank": 0, "world_size": 1, "pack": PACK} | options
-    return arrowdl.Loader(source, batch_size, **options)
+    return arrowdl.Loader(source, batch_size, **group(**options))
 
 
 def read_blocks(loader: arrowdl.Loader, count: int | None = None) -> list[list[int]]:
@@ -180,14 +181,16 @@ def test_what_is_refused_later() -> None:
 
 def test_mixtures_that_are_refused() -> None:
     with pytest.raises(ValueError, match='the Loader "a" has pack=: give it to '):
-        arrowdl.Loader.mix({"a": make_loader()}, 2, weights={"a": 1})
+        arrowdl.Loader.mix(
+            {"a": make_loader()}, weights={"a": 1}, ranks=arrowdl.Ranks(global_batch_size=2)
+        )
     empty = pa.table({"tokens": pa.array([[], []], pa.list_(pa.int32()))})
     weights = {"a": 1, "b": 1}
 
     def mix(sources: Any, **options: Any) -> arrowdl.Loader:
         sources = dict(zip("ab", sources, strict=True))
         options = {"weights": weights, "pack": PACK, "framework": "numpy", "splits": 2} | options
-        return arrowdl.Loader.mix(sources, 2, **options)
+        return arrowdl.Loader.mix(sources, **group(global_batch_size=2, **options))
 
     for stop in ("all", "repeat"):
         with pytest.raises(ValueError, match='no source has a row with tokens in "tokens"'):
@@ -208,7 +211,12 @@ def test_mixtures_that_are_refused() -> None:
 def test_a_mixture_says_where_documents_are_from() -> None:
     sources = {"a": TABLE.select(["tokens"]), "b": TABLE.select(["tokens"])}
     loader = arrowdl.Loader.mix(
-        sources, 2, weights={"a": 1, "b": 1}, pack=PACK, splits=1, origin="from", framework="numpy"
+        sources,
+        weights={"a": 1, "b": 1},
+        batching=PACK,
+        ranks=arrowdl.Ranks(global_batch_size=2, splits=1),
+        origin="from",
+        framework="numpy",
     )
     assert next(iter(loader))["from"][0].tolist() == [1, 0, 0, 1]
 

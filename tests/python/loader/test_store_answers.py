@@ -23,6 +23,7 @@ from arrowdl.loader import Retries
 from arrowdl.loader._storage import fetch_ahead
 from arrowdl.loader._storage.marked_reads import MarkedRead
 from helpers.fault_proxy import SHORT, Schedule, run_store
+from helpers.options import group
 from helpers.s3_server import KEYS, make_options
 from helpers.stores import IPC, PARQUET, ROWS
 
@@ -39,7 +40,7 @@ def store() -> Iterator[Any]:
 
 def load(source: Any, store: Any, **options: Any) -> arrowdl.Loader:
     given = {"storage_options": make_options(store.server_port), "retries": PATIENT, **options}
-    return arrowdl.Loader(source, 16, framework="numpy", columns=["id"], **given)
+    return arrowdl.Loader(source, 16, framework="numpy", columns=["id"], **group(**given))
 
 
 def read(loader: arrowdl.Loader) -> list[int]:
@@ -241,7 +242,11 @@ sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 import arrowdl
 from helpers.s3_server import make_options
 
-loader = arrowdl.Loader("s3://bucket/b/*/*.parquet", 4, storage_options=make_options(PORT))
+loader = arrowdl.Loader(
+    "s3://bucket/b/*/*.parquet",
+    4,
+    storage=arrowdl.Storage(options=make_options(PORT)),
+)
 print("made", flush=True)
 sys.stdin.readline()
 def read():

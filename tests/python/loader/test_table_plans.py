@@ -22,6 +22,7 @@ from arrowdl.loader._storage.access import Access
 from arrowdl.loader._tables.data_files import DataFilesSource
 from arrowdl.loader._tables.fields import TableField
 from arrowdl.loader._tables.version import DataFile, TableVersion, open_plan
+from helpers.options import group
 from helpers.stores import PARQUET, ROWS, MemoryStore, dump
 
 QUICK = Retries(tries=2, first_wait=0.0)
@@ -144,8 +145,10 @@ def test_a_plan_of_something_else(version: TableVersion, store: MemoryStore) -> 
     ):
         open_plan(plan, "t 4", "table t, version 4")
     with pytest.raises(ValueError, match=r"plan is of table t, version 3, .* is paths or URLs"):
-        arrowdl.Loader("t/new", 4, filesystem=store.open(), plan=plan)
-    paths = arrowdl.Loader(["t/new"], 4, filesystem=store.open(), columns=["id"]).plan()
+        arrowdl.Loader("t/new", 4, storage=arrowdl.Storage(filesystem=store.open(), plan=plan))
+    paths = arrowdl.Loader(
+        ["t/new"], 4, storage=arrowdl.Storage(filesystem=store.open()), columns=["id"]
+    ).plan()
     with pytest.raises(ValueError, match="plan is of paths or URLs, and the source is a table"):
         open_plan(paths, "t 3", "a table")
 
@@ -171,7 +174,9 @@ def test_a_local_table(tmp_path: Path) -> None:
 
 
 def load(source: Any, **options: Any) -> arrowdl.Loader:
-    return arrowdl.Loader(source, 16, columns=["id"], framework="numpy", retries=QUICK, **options)
+    return arrowdl.Loader(
+        source, 16, columns=["id"], framework="numpy", **group(retries=QUICK, **options)
+    )
 
 
 def rows_of(loader: arrowdl.Loader) -> list[int]:

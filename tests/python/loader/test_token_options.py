@@ -17,6 +17,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._epoch.lengths import LengthsSource
+from helpers.options import group
 
 LENGTHS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3]
 
@@ -38,7 +39,7 @@ def make_long(rows: int = 300) -> pa.Table:
 
 def make(source: Any, *sizes: int, **options: Any) -> arrowdl.Loader:
     options = {"framework": "numpy", "ragged": "offsets", **options}
-    return arrowdl.Loader(source, *sizes, **options)
+    return arrowdl.Loader(source, *sizes, **group(**options))
 
 
 def read(loader: Any) -> list[list[int]]:
@@ -341,7 +342,7 @@ def make_mixture(weights: Any = None, size: int | None = 16, **options: Any) -> 
     options = {"splits": 4, "shuffle": True, "buffer_size": 128, **options}
     options = {"framework": "numpy", "ragged": "offsets", "bucket_by": "tokens", **options}
     weights = weights or {"a": 1, "b": 2}
-    return arrowdl.Loader.mix(sources, size, weights=weights, **options)
+    return arrowdl.Loader.mix(sources, weights=weights, **group(global_batch_size=size, **options))
 
 
 def read_mixture(

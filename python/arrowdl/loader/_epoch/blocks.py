@@ -21,7 +21,7 @@ from arrowdl.loader._epoch.sequences import EpochSequences, Sequences
 from arrowdl.loader._epoch.sharding import Span
 from arrowdl.loader._epoch.steps import find_even_steps
 from arrowdl.loader._mixture.mixture import MixedSource
-from arrowdl.loader._packing import Pack
+from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._sources.base import ENDLESS, IndexedSource, UnitOrder
 from arrowdl.loader._sources.stream import StreamSource
 

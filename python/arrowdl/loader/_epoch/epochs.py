@@ -18,7 +18,7 @@ from arrowdl.loader._epoch.read import FindParts, Order, Reader, read_stream
 from arrowdl.loader._epoch.sharding import Sharding
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._options import Options
-from arrowdl.loader._packing import Pack
+from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._skip.numbered import Faults, Numbered, NumberedStream
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import IndexedSource, Source, count_member_rows

@@ -109,7 +109,7 @@ class Plan:
                 "tokens": self._column,
                 "padded": self._is_padded,
                 "max_length": options.columns.find_max_length(self._column),
-                "pad_to_multiple": options.pad_to_multiple,
+                "pad_to_multiple": options.columns.pad_to_multiple,
             }
         known = self._lengths if options.skips else None
         if known is not None and (lost := describe_lost(known)):
@@ -373,7 +373,7 @@ class Plan:
         most = self._options.columns.find_max_length(self._column)
         if most is not None:
             tokens = pc.min_element_wise(tokens, most)
-        multiple = self._options.pad_to_multiple or 1
+        multiple = self._options.columns.pad_to_multiple or 1
         return pc.multiply(pc.divide(pc.add(tokens, multiple - 1), multiple), multiple)
 
     def _check_longest(self, sharding: Sharding) -> None:
@@ -390,16 +390,17 @@ class Plan:
         options, ranks = self._options, sharding.world_size
         needed = taken * sharding.splits
         if options.batch_tokens is not None:
-            fits = f"batch_tokens={-(-needed // ranks)}"
+            fits = f"batch_size=Tokens({-(-needed // ranks)})"
         else:
-            fits = f"global_batch_tokens={needed}"
+            fits = f"ranks=Ranks(global_batch_size=Tokens({needed}))"
         width = f", {taken} with padding," if taken != length else ""
         fewer = ", fewer splits," if sharding.splits > ranks else ""
         raise ValueError(
             f'row {row} of {source} has {length} tokens{width} in "{self._column}", and each of '
             f"the {sharding.splits} sequences may give {sharding.tokens // sharding.splits} to a "
-            f"step ({options.name_plan()}, splits={sharding.splits}): give {fits} or more{fewer} "
-            'or cut longer rows (ragged="padded", max_length=), or leave them out (filter=)'
+            f"step ({options.name_plan()}, Ranks.splits={sharding.splits}): give {fits} or "
+            f"more{fewer} or cut longer rows (ragged=Padded(max_length=...)), or leave them out "
+            "(filter=)"
         )
 
 
@@ -433,5 +434,5 @@ def _find_ragged(source: IndexedSource) -> str:
         return str(found[0])
     raise ValueError(
         f"a budget of tokens counts the items of a column of lists, and the source has {found}: "
-        "name one as token_column=, which may also be a column of integers"
+        "name one as Tokens(column=...), which may also be a column of integers"
     )

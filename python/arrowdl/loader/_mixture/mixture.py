@@ -214,8 +214,8 @@ class MixedSource(IndexedSource):
             rows = member.source.num_rows
             if rows < self.splits:
                 raise ValueError(
-                    f'"{member.name}" has {rows} rows, and splits={self.splits} sequences need a '
-                    "row each: give fewer splits, or leave it out"
+                    f'"{member.name}" has {rows} rows, and Ranks.splits={self.splits} sequences '
+                    "need a row each: give fewer splits, or leave it out"
                 )
             if member.source.column_names != first.source.column_names:
                 raise ValueError(

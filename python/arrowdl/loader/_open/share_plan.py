@@ -39,7 +39,7 @@ def open_shared(open: Callable[[FilePlan | None], Source]) -> Source:
         group.broadcast_object_list(told, src=0)
         plan, footers = told
         if not isinstance(plan, FilePlan):
-            raise RuntimeError(f'rank 0 could not make the plan of plan="share": {plan}')
+            raise RuntimeError(f'rank 0 could not make the plan of Storage.plan="share": {plan}')
         source = open(plan)
         if (kept := source.find_footers()) is not None:
             kept.add_footers(footers)

@@ -223,13 +223,12 @@ def _is_int(index: Any) -> bool:
 
 
 def _require_host(options: Options) -> None:
-    for name in ("device", "sharding", "pin_memory"):
-        if getattr(options, name) not in (None, False):
-            raise RuntimeError(
-                f"{name}= of the Loader is for the training's process, and this is a worker "
-                "process of a DataLoader: leave it out, and give the DataLoader pin_memory=True; "
-                "or use num_workers=0"
-            )
+    if options.device is not None or options.sharding is not None or options.pin_memory:
+        raise RuntimeError(
+            "device= of the Loader is for the training's process, and this is a worker process of "
+            "a DataLoader: leave it out, and give the DataLoader pin_memory=True; or use "
+            "num_workers=0"
+        )
 
 
 def _describe_batch(index: int) -> str:
@@ -246,8 +245,8 @@ def open_map_dataset(pipeline: Pipeline, batch_size: int, cache_bytes: int) -> M
     """
     if pipeline.options.pack is not None:
         raise TypeError(
-            "map_dataset() reads rows by their numbers, and a block of pack= has "
-            "several of them: iterate the Loader, or make one without pack="
+            "map_dataset() reads rows by their numbers, and a block of batching=Pack(...) has "
+            "several of them: iterate the Loader, or make one without it"
         )
     source = pipeline.source
     if source.schedule:

@@ -96,7 +96,7 @@ class Tally:
             )
         return (
             f'Loader(on_error="skip") has skipped {self._rows} rows in {when} {where} '
-            f"({len(self._known)} errors), and this is the last error: max_skipped_rows="
+            f"({len(self._known)} errors), and this is the last error: Skip.max_rows="
             f"{self._most} allows no more. stats().skipped names the rows"
         )
 
@@ -124,7 +124,7 @@ def check_left_out(left_out: Sequence[Skipped], source: Source, most: int | None
     if rows > limit:
         raise OSError(
             f"{files} files and {groups} row groups cannot be opened, about {rows} rows, and "
-            f"max_skipped_rows={limit} allows no more. The last is {left_out[-1]}"
+            f"Skip.max_rows={limit} allows no more. The last is {left_out[-1]}"
         )
 
 
@@ -143,7 +143,7 @@ def check_lost(lost: Sequence[Skipped], source: Source, most: int | None) -> Non
     limit = find_most(count_member_rows(source)) if most is None else most
     if rows > limit:
         raise OSError(
-            f"the lengths of {rows} rows cannot be read, and max_skipped_rows={limit} allows no "
+            f"the lengths of {rows} rows cannot be read, and Skip.max_rows={limit} allows no "
             f"more. The last are {lost[-1]}"
         )
 

@@ -112,8 +112,8 @@ class Source:
             The source has no Parquet files.
         """
         raise ValueError(
-            f'decoder="{decoder}" decodes Parquet files, and this source has none that the Loader '
-            "decodes itself: leave it out"
+            f'Storage.decoder="{decoder}" decodes Parquet files, and this source has none that the '
+            "Loader decodes itself: leave it out"
         )
 
     def find_vocabulary(self, column: str) -> pa.Array | None:
@@ -277,8 +277,8 @@ class IndexedSource(Source, ABC):
     def make_plan(self) -> FilePlan:
         raise TypeError(
             f"{type(self).__name__} has no plan: only Parquet files, and Arrow IPC files that are "
-            "not mapped (memory_map=False, or of a store), have footers that are read when a "
-            "Loader is made"
+            "not mapped (Storage.memory_map=False, or of a store), have footers that are read "
+            "when a Loader is made"
         )
 
     @property

@@ -202,7 +202,9 @@ class DiskCache:
             return None
         room = self.nbytes - _LOCK_BYTES
         if size > room:
-            self._warn(f"cache_bytes={self.nbytes} is less than the {size} bytes of one range")
+            self._warn(
+                f"Storage.cache_bytes={self.nbytes} is less than the {size} bytes of one range"
+            )
             return None
         with self._degrading():
             self._make_folder()
@@ -337,7 +339,8 @@ class DiskCache:
             name = errno.errorcode.get(reason.errno or 0, type(reason).__name__)
             reason = f"{name}: {reason.strerror or reason}"
         _log.warning(
-            "cache=%r is not used, or not wholly, and data are read over the network instead: %s",
+            "Storage.cache=%r is not used, or not wholly, and data are read over the network "
+            "instead: %s",
             str(self.folder),
             reason,
         )

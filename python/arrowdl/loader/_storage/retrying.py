@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 
 import pyarrow.fs as fs
 
+from arrowdl.loader._settings.retries import Retries
 from arrowdl.loader._storage.handlers import ReadingHandler
 from arrowdl.loader._storage.readers import Reader, Stamp
-from arrowdl.loader._storage.retries import RetriedError, Retries, call_with_retries
+from arrowdl.loader._storage.retries import RetriedError, call_with_retries
 
 T = TypeVar("T")
 
