@@ -456,8 +456,8 @@ def _check_kept(path: Path, kind: str, column: pa.Array, ids: range) -> None:
         filter = ds.field("id").isin(keep)
         for source in (path, ds.dataset(path, format="ipc" if kind == "arrow" else kind)):
             options: dict[str, Any] = {"filter": filter, "framework": "numpy"}
-            loader = arrowdl.Loader(source, 7, columns=["id"], **options)
+            loader = arrowdl.Loader(source, 7, columns=["id"], **group(**options))
             assert [i for batch in loader for i in batch["id"].tolist()] == keep
             found.clear()
-            list(arrowdl.Loader(source, 7, transform_arrow=note, prefetch=0, **options))
+            list(arrowdl.Loader(source, 7, transform_arrow=note, prefetch=0, **group(**options)))
             assert found == [column[i].as_py() for i in keep]

@@ -448,7 +448,7 @@ def test_states_of_buckets_move_to_the_size_of_auto(
     def make(size: Any) -> arrowdl.Loader:
         options: dict[str, Any] = {"seed": 3, "bucket_by": "tokens", "ragged": "padded"}
         options |= {"shuffle": shuffle, "splits": splits, "columns": ["id", "tokens"]}
-        return arrowdl.Loader(table, 20, framework="numpy", buffer_size=size, **options)
+        return arrowdl.Loader(table, 20, framework="numpy", **group(buffer_size=size, **options))
 
     def read(loader: arrowdl.Loader) -> list[list[int]]:
         return [batch["id"].tolist() for batch in loader]

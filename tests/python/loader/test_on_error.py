@@ -139,7 +139,11 @@ def test_a_filter_that_fails_is_not_skipped(folder: Path, kind: str, filter: Any
     extra = {"decoder": "polars"} if kind == "decoder" else {}
     for options in ({}, {"on_error": "skip", "max_skipped_rows": MANY}):
         with pytest.raises(ValueError, match=r"^filter=.* cannot be evaluated on the rows") as got:
-            list(arrowdl.Loader(source, 10, framework="numpy", filter=filter, **options, **extra))
+            list(
+                arrowdl.Loader(
+                    source, 10, framework="numpy", filter=filter, **group(**options, **extra)
+                )
+            )
         assert str(folder) in str(got.value.__notes__)
         assert ADVICE not in str(got.value.__notes__)
         assert CANNOT_READ not in str(got.value.__notes__)
@@ -159,7 +163,7 @@ def test_a_type_that_does_not_suit_is_not_skipped(folder: Path, column: str) -> 
     source = ds.dataset(folder, schema=schema.set(place, pa.field(column, pa.int8())))
     for options in ({}, {"on_error": "skip", "max_skipped_rows": MANY}, {"columns": [column]}):
         with pytest.raises(ValueError, match=f'"{column}" of .* fit int8') as caught:
-            list(arrowdl.Loader(source, 10, framework="numpy", **options))
+            list(arrowdl.Loader(source, 10, framework="numpy", **group(**options)))
         assert ADVICE not in str(getattr(caught.value, "__notes__", ""))
     flip_value(folder / "1.parquet", 2)
     wide = ds.dataset(

@@ -94,14 +94,14 @@ def _check_unread(theirs: Any, ours: Any) -> None:
 
 
 def _advise_windows(state: Mapping[str, Any], own: Mapping[str, Any]) -> str:
-    """Say where the windows of `bucket_by` come from, if two Loaders have others."""
+    """Say where the windows of `Buckets` come from, if two Loaders have others."""
     theirs, ours = state.get("steps"), own.get("steps")
     if not (isinstance(theirs, Mapping) and isinstance(ours, Mapping)):
         return ""
     if theirs.get("window") == ours.get("window"):
         return ""
     return (
-        f" (windows that bucket_by= sorts follow from buffer_size, {state['buffer_size']}, here "
+        f" (the windows of Buckets follow from Shuffle.buffer_size, {state['buffer_size']}, here "
         f'{own["buffer_size"]}; buffer_size="auto" takes those of a state)'
     )
 
