@@ -14,7 +14,7 @@ from arrowdl.loader._ipc.private_maps import MappedFile, PrivateRows, map_file
 from arrowdl.loader._parquet.scans import naming_files
 from arrowdl.loader._schema.fields import has_column
 from arrowdl.loader._schema.unify import choose_read, read_alike, unify_schemas
-from arrowdl.loader._schema.vocabulary import Vocabulary, make_table
+from arrowdl.loader._schema.vocabulary import Vocabulary, make_empty
 from arrowdl.loader._sources.base import UnitOrder
 from arrowdl.loader._sources.table import ChunkSource, TableSource
 from arrowdl.loader._storage.readers import Stamp
@@ -178,7 +178,9 @@ def map_files(paths: list[str], columns: list[str] | None) -> Mapped | None:
             tables.append(reader.read_all())
     schemas = [(path, t.schema) for path, t in zip(paths, tables, strict=True)]
     unified = unify_schemas(schemas, choose_read(columns, None))
-    whole = [read_alike(table, unified) for table in (make_table(unified.schema), *tables)]
+    # Its dictionaries have no values: those of the files are united, and lose their nulls.
+    empty = pa.Table.from_batches([make_empty(unified.schema)])
+    whole = [read_alike(table, unified) for table in (empty, *tables)]
     table = pa.concat_tables(whole, promote_options="default")
     rows = [table.num_rows for table in tables]
     return Mapped(table, unified.schema, files, schemas, rows)

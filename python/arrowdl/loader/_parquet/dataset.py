@@ -398,7 +398,7 @@ class DatasetSource(IndexedSource):
 
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
         super().use_vocabulary(vocabulary)
-        self._codes = Codes(self, vocabulary, self._left_out is not None)
+        self._codes = self._codes.with_tables(vocabulary)
 
     def find_vocabulary(self, column: str) -> pa.Array | None:
         return self._codes.find_values(column)
