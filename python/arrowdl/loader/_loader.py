@@ -452,7 +452,7 @@ class Loader(AdaptedReader):
         TypeError
             The source has no files, or maps them into memory, or is a mixture.
         """
-        return self._source.make_plan()
+        return self._source.files.make_plan()
 
 
 OPTIONS = frozenset(inspect.signature(Loader).parameters) - {"source", "unknown"}

@@ -56,8 +56,8 @@ class EpochReader:
 
     def __init__(self, source: Source, options: Options, filter: str | None = None) -> None:
         self._identity = source.identify()
-        self._snapshot = source.snapshot
-        self._files = describe_files(source.list_stamps())
+        self._snapshot = source.files.snapshot
+        self._files = describe_files(source.files.list_stamps())
         self._is_auto = options.buffer_size == "auto"
         self._filter = filter
         self._left_out: tuple[Skipped, ...] = ()

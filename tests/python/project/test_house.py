@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "python/arrowdl"
 
 BOUNDS = {
-    "parameters of Loader": 50,
-    "files, classes and functions that are too long": 26,
+    "parameters of Loader": 26,
+    "files, classes and functions that are too long": 24,
     "isinstance of kinds in the Loader": 5,
-    "lines of the product": 86_000,
+    "lines of the product": 87_000,
     "targets of the Makefile": 44,
     "lines of CMakeLists.txt": 238,
     "bytes of HACKING.md": 37_000,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from arrowdl import _core
-from arrowdl.loader._files.file_plan import FilePlan
+from arrowdl.loader._mixture.files import MixedFiles
 from arrowdl.loader._mixture.shares import Phase, Schedule, Turns, plan_phases
 from arrowdl.loader._schema.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._schema.vocabulary import (
@@ -20,7 +20,7 @@ from arrowdl.loader._schema.vocabulary import (
     make_empty,
 )
 from arrowdl.loader._sources.base import ENDLESS, IndexedSource, UnitOrder
-from arrowdl.loader._storage.readers import Stamp
+from arrowdl.loader._sources.files import SourceFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -347,18 +347,8 @@ class MixedSource(IndexedSource):
         return _core.from_arrow_stream(map(add, itertools.chain([empty], stream)))
 
     @property
-    def snapshot(self) -> str:
-        return "; ".join(
-            f"{member.name}: {member.source.snapshot}"
-            for member in self.members
-            if member.source.snapshot
-        )
-
-    def list_stamps(self) -> list[Stamp]:
-        return [stamp for member in self.members for stamp in member.source.list_stamps()]
-
-    def make_plan(self) -> FilePlan:
-        raise TypeError("a mixture has no plan: make one of each of its Loaders")
+    def files(self) -> SourceFiles:
+        return MixedFiles([(member.name, member.source.files) for member in self.members])
 
     def describe(self) -> str:
         parts = []
@@ -367,10 +357,6 @@ class MixedSource(IndexedSource):
             order = f" {member.buffer_size} {member.seed}" if is_own else ""
             parts.append(f"{member.name!r} {member.source.describe()}{order}")
         return f"mixture {self.stop} {parts}"
-
-    def find_nulls(self, column: str) -> str:
-        found = (member.source.find_nulls(column) for member in self.members)
-        return next(filter(None, found), "")
 
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
         super().use_vocabulary(vocabulary)

@@ -119,7 +119,7 @@ def check_left_out(left_out: Sequence[Skipped], source: Source, most: int | None
     groups = sum(entry.row_group is not None for entry in left_out)
     files = len(left_out) - groups
     rows = -(-groups * total // max(1, units))
-    rows += -(-files * total // max(1, sum(own.count_files() for own in sources)))
+    rows += -(-files * total // max(1, sum(own.files.count() for own in sources)))
     limit = (total + rows) // _SHARE if most is None else most
     if rows > limit:
         raise OSError(
