@@ -4,7 +4,7 @@
 #include "array/row_access.hpp"
 #include "arrowdl/error.hpp"
 #include "cast/find_fit.hpp"
-#include "cast/has_null_rows.hpp"
+#include "array/null_rows.hpp"
 #include "cast/misfit.hpp"
 #include "schema/layout.hpp"
 #include "schema/layout_families.hpp"

@@ -1,5 +1,5 @@
 // Tests has_null_rows.
-#include "cast/has_null_rows.hpp"
+#include "array/null_rows.hpp"
 
 #include <gtest/gtest.h>
 
