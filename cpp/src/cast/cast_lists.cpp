@@ -31,19 +31,28 @@ void append_filler(const DeviceArray& values, int64_t count, std::vector<RowRang
   }
 }
 
+/// Raises Misfit unless rows that are not null have `size` values, before memory is allocated.
+void check_lengths(const DeviceArray& array, const OffsetRows<int64_t>& rows, int64_t size) {
+  const RowValidity is_valid(array);
+  const bool has_filler = rows.values.length() > 0;
+  for (int64_t i = 0; i < array.length(); ++i) {
+    const int64_t length = rows.length_of(i);
+    if (length == size || (!is_valid[i] && has_filler)) continue;
+    raise_misfit("row ", i, " of ", to_string(array.type()), " has ", length,
+                 " values, and lists of ", size, " are requested");
+  }
+}
+
 /// The values of lists that are all of `size` values, null ones included.
 DeviceArray even_out(const DeviceArray& array, const OffsetRows<int64_t>& rows, int64_t size) {
-  const RowValidity is_valid(array);
+  check_lengths(array, rows, size);
   std::vector<RowRange> ranges;
   for (int64_t i = 0; i < array.length(); ++i) {
     const int64_t length = rows.length_of(i);
     if (length == size) {
       append_range(&ranges, 0, Range{rows[i], length});
-    } else if (!is_valid[i] && rows.values.length() > 0) {
-      append_filler(rows.values, size, &ranges);
     } else {
-      raise_misfit("row ", i, " of ", to_string(array.type()), " has ", length,
-                   " values, and lists of ", size, " are requested");
+      append_filler(rows.values, size, &ranges);
     }
   }
   if (ranges.empty()) return rows.values.slice(0, 0);
@@ -62,8 +71,10 @@ std::optional<DeviceArray> cast_to_fixed_size(const DeviceArray& array, const Ty
   if (!checked_multiply(array.length(), to.list_size, &count)) {
     raise_misfit(array.length(), " lists of ", to.list_size, " values are more than Arrow counts");
   }
-  const bool is_all_null = rows.values.length() == 0 && parts->null_count == array.length();
-  if (!is_all_null) return even_out(array, rows, to.list_size);
+  const bool has_few = rows.values.length() < std::max<int64_t>(to.list_size, 1);
+  const bool is_all_null = has_few && parts->null_count == array.length();
+  const bool needs_filler = rows.values.length() > 0 && !can_be_null(to.children[0]);
+  if (!is_all_null || needs_filler) return even_out(array, rows, to.list_size);
   parts->children.push_back(make_nulls(to.children[0], count));
   return std::nullopt;
 }
