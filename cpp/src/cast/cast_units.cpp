@@ -34,9 +34,10 @@ int64_t count_per_second(const char* format) {
                " cannot hold: request finer units, or those of the array");
 }
 
-/// The rows in the units of `to`. Values under a null become 0.
+/// The rows in the units of `to`. Values under a null, and those that no row uses and that do not
+/// fit, become 0.
 template <typename From, typename To>
-Buffer convert_units(const DeviceArray& array, const Type& to) {
+Buffer convert_units(const DeviceArray& array, const Type& to, const UsedRows& used) {
   const int64_t own = count_per_second(array.type().schema->format);
   const int64_t wanted = count_per_second(to.schema->format);
   To* target = nullptr;
@@ -55,20 +56,20 @@ Buffer convert_units(const DeviceArray& array, const Type& to) {
     }
     fits = fits && converted >= std::numeric_limits<To>::min() &&
            converted <= std::numeric_limits<To>::max();
-    if (!fits) raise_unit_misfit(array, to, i, value);
-    target[i] = static_cast<To>(converted);
+    if (!fits && used[i]) raise_unit_misfit(array, to, i, value);
+    target[i] = fits ? static_cast<To>(converted) : To{0};
   }
   return buffer;
 }
 
 }  // namespace
 
-void cast_units(const DeviceArray& array, const Type& to, ArrayParts* parts) {
+void cast_units(const DeviceArray& array, const Type& to, const UsedRows& used, ArrayParts* parts) {
   const bool is_long = array.type().byte_width == 8;
-  Buffer units = to.byte_width == 8 ? is_long ? convert_units<int64_t, int64_t>(array, to)
-                                              : convert_units<int32_t, int64_t>(array, to)
-                 : is_long          ? convert_units<int64_t, int32_t>(array, to)
-                                    : convert_units<int32_t, int32_t>(array, to);
+  Buffer units = to.byte_width == 8 ? is_long ? convert_units<int64_t, int64_t>(array, to, used)
+                                              : convert_units<int32_t, int64_t>(array, to, used)
+                 : is_long          ? convert_units<int64_t, int32_t>(array, to, used)
+                                    : convert_units<int32_t, int32_t>(array, to, used);
   parts->buffers.push_back(std::move(units));
 }
 

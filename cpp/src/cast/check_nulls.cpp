@@ -1,10 +1,10 @@
 // Checks that fields which are requested as not nullable have no nulls.
 #include "cast/check_nulls.hpp"
 
+#include "array/null_rows.hpp"
 #include "array/row_access.hpp"
 #include "arrowdl/error.hpp"
 #include "cast/find_fit.hpp"
-#include "array/null_rows.hpp"
 #include "cast/misfit.hpp"
 #include "schema/layout.hpp"
 #include "schema/layout_families.hpp"

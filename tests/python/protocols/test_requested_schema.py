@@ -583,6 +583,114 @@ def test_what_lies_under_a_null_fits_everywhere() -> None:
     assert (given.type, given.to_pylist()) == (pa.list_(pa.int32(), 2), [None, None])
 
 
+NUMBERS = pa.array([1, 300, 2, 2**24 + 1])
+WANTED = (pa.int8(), pa.float32())
+MASK = pa.array([False, True, False, True])
+
+
+def make_runs(values: pa.Array) -> pa.RunEndEncodedArray:
+    return pa.RunEndEncodedArray.from_arrays(pa.array([1, 2, 3, 4], pa.int32()), values)
+
+
+# Arrays with the rows 1, 2, or their nulls, of which no row has the numbers 300 and 2^24 + 1.
+UNUSED: dict[str, tuple[pa.Array, Callable[[pa.DataType], pa.DataType]]] = {
+    "decoded": (pa.DictionaryArray.from_arrays(pa.array([0, None, 2]), NUMBERS), lambda to: to),
+    "dictionary": (
+        pa.DictionaryArray.from_arrays(pa.array([0, None, 2]), NUMBERS),
+        lambda to: pa.dictionary(pa.int64(), to),
+    ),
+    "codes under a null": (
+        pa.StructArray.from_arrays(
+            [pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 3]), NUMBERS)], ["a"], mask=MASK
+        ),
+        lambda to: pa.struct({"a": to}),
+    ),
+    "runs": (make_runs(NUMBERS)[2:3], lambda to: pa.run_end_encoded(pa.int32(), to)),
+    "decoded runs": (make_runs(NUMBERS)[2:3], lambda to: to),
+    "struct": (
+        pa.StructArray.from_arrays([NUMBERS], ["a"], mask=MASK),
+        lambda to: pa.struct({"a": to}),
+    ),
+    "struct in struct": (
+        pa.StructArray.from_arrays(
+            [pa.StructArray.from_arrays([NUMBERS], ["a"])], ["b"], mask=MASK
+        ),
+        lambda to: pa.struct({"b": pa.struct({"a": to})}),
+    ),
+    "list": (
+        pa.ListArray.from_arrays(pa.array([0, 1, 2, 3, 4], pa.int32()), NUMBERS, mask=MASK),
+        lambda to: pa.list_(to),
+    ),
+    "large list": (
+        pa.ListArray.from_arrays(pa.array([0, 1, 2, 3, 4], pa.int32()), NUMBERS, mask=MASK),
+        lambda to: pa.large_list(to),
+    ),
+    "list of a size": (
+        pa.ListArray.from_arrays(pa.array([0, 1, 2, 3, 4], pa.int32()), NUMBERS, mask=MASK),
+        lambda to: pa.list_(to, 1),
+    ),
+    "fixed list": (
+        pa.FixedSizeListArray.from_arrays(NUMBERS, 1, mask=MASK),
+        lambda to: pa.list_(to, 1),
+    ),
+    "view": (
+        pa.ListViewArray.from_arrays([0, 2], [1, 1], NUMBERS),
+        lambda to: pa.list_(to),
+    ),
+    "tensor": (
+        pa.ExtensionArray.from_storage(
+            pa.fixed_shape_tensor(pa.int64(), (1, 1)),
+            pa.FixedSizeListArray.from_arrays(NUMBERS, 1, mask=MASK),
+        ),
+        lambda to: pa.list_(pa.list_(to, 1), 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("to", WANTED, ids=str)
+@pytest.mark.parametrize("case", UNUSED.values(), ids=UNUSED)
+def test_numbers_that_no_row_has_fit_everywhere(case: Any, to: pa.DataType) -> None:
+    own, make_type = case
+    wanted = make_type(to)
+    rows = own.to_pylist()
+    if isinstance(own, pa.ExtensionArray):
+        rows = [None if row is None else [row] for row in rows]
+    for take in (take_array, take_device_array, take_stream):
+        given = take(arrowdl.from_arrow(own), wanted)
+        given.validate(full=True)
+        assert given.type == wanted
+        assert given.to_pylist() == rows
+
+
+@pytest.mark.parametrize("case", UNUSED.values(), ids=UNUSED)
+def test_numbers_that_a_row_has_have_to_fit(case: Any) -> None:
+    own, make_type = case
+    if isinstance(own, pa.DictionaryArray):
+        own = pa.DictionaryArray.from_arrays(pa.array([0, 1]), own.dictionary)
+    elif isinstance(own, pa.RunEndEncodedArray):
+        own = make_runs(NUMBERS)[1:3]
+    else:
+        return
+    with pytest.raises(ValueError, match="is 300, which int8 cannot hold"):
+        take_array(arrowdl.from_arrow(own), make_type(pa.int8()))
+
+
+def test_times_and_lists_that_no_row_has_fit_everywhere() -> None:
+    times = pa.DictionaryArray.from_arrays(
+        pa.array([0, 0]), pa.array([1000, 1001], pa.timestamp("ns"))
+    )
+    given = take_array(arrowdl.from_arrow(times), pa.timestamp("us"))
+    assert given.equals(pa.array([1, 1], pa.timestamp("us")))
+    lists = pa.array([[1], [], [2]])
+    struct = pa.StructArray.from_arrays([lists], ["a"], mask=pa.array([False, True, False]))
+    wanted = pa.struct({"a": pa.list_(pa.int64(), 1)})
+    given = take_array(arrowdl.from_arrow(struct), wanted)
+    assert (given.type, given.to_pylist()) == (wanted, [{"a": [1]}, None, {"a": [2]}])
+    empty = pa.StructArray.from_arrays([lists[1:2]], ["a"], mask=pa.array([True]))
+    given = take_array(arrowdl.from_arrow(empty), wanted)
+    assert (given.type, given.to_pylist()) == (wanted, [None])
+
+
 # ---------------------------------------------------------------- errors
 
 TWO = pa.struct({"a": pa.int64(), "b": pa.int64()})
