@@ -192,6 +192,10 @@ def test_masked_tensors_keep_their_mask() -> None:
     rows = masked_tensor(torch.ones(2, 2), torch.tensor([[False, False], [True, True]]))
     array = arrowdl.to_arrow_device(rows)
     assert arrowdl.to_numpy(array, nulls="mask")[1].tolist() == [[False, False], [True, True]]
+    for shape in ((0,), (0, 2), (2, 0), (2, 3, 0)):
+        empty = masked_tensor(torch.ones(shape), torch.ones(shape, dtype=torch.bool))
+        made = arrowdl.to_arrow_device(empty)
+        assert (tuple(arrowdl.to_torch(made).shape), made.null_count) == (shape, 0)
     parts = masked_tensor(torch.ones(2, 2), torch.tensor([[True, False], [True, True]]))
     with pytest.raises(BufferError, match=r"\(2, 2\) differs within rows.*to_tensor"):
         arrowdl.to_arrow_device(parts)
