@@ -44,7 +44,8 @@ bool check_lengths(const DeviceArray& array, const OffsetRows<int64_t>& rows, in
       has_lists = true;
     } else if (used[i]) {
       raise_misfit("row ", i, " of ", to_string(array.type()), " has ", length,
-                   " values, and lists of ", size, " are requested");
+                   " values, and lists of ", size,
+                   " are requested: request lists of any size, or those of the array");
     }
   }
   return has_lists;

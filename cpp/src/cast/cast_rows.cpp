@@ -5,6 +5,7 @@
 #include "arrowdl/decode_run_ends.hpp"
 #include "arrowdl/error.hpp"
 #include "cast/cast_binary.hpp"
+#include "cast/cast_dtype.hpp"
 #include "cast/cast_lists.hpp"
 #include "cast/cast_numbers.hpp"
 #include "cast/cast_units.hpp"
@@ -104,22 +105,27 @@ void cast_items(const DeviceArray& array, const Type& to, const UsedRows& used, 
   }
 }
 
+/// The items of lists of `size` that count.
+UsedRows find_used_in(const DeviceArray& array, const UsedRows& used, int64_t size) {
+  return find_used(array, used, array.length() * size,
+                   [size](int64_t i) { return Range{i * size, size}; });
+}
+
 /// A fixed_shape_tensor as nested lists, or the reverse.
 void reshape(const DeviceArray& array, const Type& to, const UsedRows& used, ArrayParts* parts) {
   const std::vector<int64_t>& shape = *find_common_shape(array.type(), to);
   const std::size_t inner = shape.size() - 1;
-  const DeviceArray values = array.child(0);
+  const int64_t own_size = array.type().list_size;
   const Type& item = to.children[0];
-  const bool is_flat = array.type().extension == Extension::kFixedShapeTensor;
-  const int64_t size = is_flat ? array.type().list_size : to.list_size;
-  const UsedRows used_values = find_used(array, used, array.length() * size,
-                                         [size](int64_t i) { return Range{i * size, size}; });
-  if (is_flat) {
+  if (array.type().extension == Extension::kFixedShapeTensor) {
+    OwnedArray values =
+        cast_rows(array.child(0), *find_innermost(to, shape), find_used_in(array, used, own_size));
     parts->children.push_back(
-        nest_values(cast_rows(values, *find_innermost(to, shape), used_values), item, inner,
-                    array.length() * to.list_size));
+        nest_values(std::move(values), item, inner, array.length() * to.list_size));
   } else {
-    parts->children.push_back(cast_rows(flatten_lists(values, inner), item, used_values));
+    const DeviceArray values =
+        flatten_lists(array.child(0), inner, find_used_in(array, used, own_size));
+    parts->children.push_back(cast_rows(values, item, find_used_in(array, used, to.list_size)));
   }
 }
 
@@ -226,6 +232,7 @@ OwnedArray cast_rows(const DeviceArray& array, const Type& to, const UsedRows& u
     return make_array(std::move(parts));
   }
   if (cast == Cast::kNulls) return make_nulls(to, array.length());
+  if (cast == Cast::kBools) return share_array(cast_dtype(array, *to.dtype, CastWhich::kAll));
   if (cast == Cast::kDecode) return decode(array, to, used);
   if (cast == Cast::kDecodeRuns) return cast_rows(decode_run_ends(array), to, used);
   return make_array(make_parts(array, to, cast, used));

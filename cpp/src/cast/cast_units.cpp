@@ -10,21 +10,20 @@
 ARROWDL_BEGIN_NAMESPACE
 namespace {
 
-constexpr int64_t kMillisecondsPerDay = 86400000;
+constexpr int64_t kSecondsPerDay = 86400;
 
-/// How many units of `format` make a second; for dates, a day.
-int64_t count_per_second(const char* format) {
-  switch (format[1] == 'd' && format[2] == 'm' ? 'd' : format[2]) {
-    case 'd':
-      return kMillisecondsPerDay;
+/// How many units of `format` make a day.
+int64_t count_per_day(const char* format) {
+  if (format[1] == 'd' && format[2] == 'D') return 1;
+  switch (format[2]) {
     case 'm':
-      return 1000;
+      return kSecondsPerDay * 1000;
     case 'u':
-      return 1000000;
+      return kSecondsPerDay * 1000000;
     case 'n':
-      return 1000000000;
-    default:  // seconds, and days of a date
-      return 1;
+      return kSecondsPerDay * 1000000000;
+    default:
+      return kSecondsPerDay;
   }
 }
 
@@ -38,8 +37,8 @@ int64_t count_per_second(const char* format) {
 /// fit, become 0.
 template <typename From, typename To>
 Buffer convert_units(const DeviceArray& array, const Type& to, const UsedRows& used) {
-  const int64_t own = count_per_second(array.type().schema->format);
-  const int64_t wanted = count_per_second(to.schema->format);
+  const int64_t own = count_per_day(array.type().schema->format);
+  const int64_t wanted = count_per_day(to.schema->format);
   To* target = nullptr;
   Buffer buffer = allocate_elements(array.length(), &target);
   const ElementReader<From> elements(array, 1);

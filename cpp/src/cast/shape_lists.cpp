@@ -13,6 +13,7 @@
 #include "arrowdl/cast_to_schema.hpp"
 #include "arrowdl/error.hpp"
 #include "cast/copy_validity.hpp"
+#include "cast/misfit.hpp"
 #include "schema/copy_schema.hpp"
 #include "schema/layout_families.hpp"
 #include "util/overflow.hpp"
@@ -107,15 +108,23 @@ void check_size(const Type& type) {
   }
 }
 
+/// Shaped lists as FixedSizeLists. Raises ValueError for a row of another shape.
+DeviceArray fix_sizes(const DeviceArray& lists) {
+  const Type& type = lists.type();
+  try {
+    const auto schema = share_schema(make_fixed_schema(type, false));
+    const DeviceArray fixed = cast_to_schema(lists, schema, CastTarget::kHost);
+    if (fixed.type().layout == Layout::kFixedSizeList) return fixed;
+  } catch (const Misfit&) {  // its message is about a request
+  }
+  raise_value_error("a row of ", to_string(type), " does not have the shape ", describe_shape(type),
+                    " that the extension type says");
+}
+
 DeviceArray shape_list(const DeviceArray& lists, Copy copy) {
   const Type& type = lists.type();
   check_size(type);
-  const DeviceArray fixed =
-      cast_to_schema(lists, share_schema(make_fixed_schema(type, false)), CastTarget::kHost);
-  if (fixed.type().layout != Layout::kFixedSizeList) {
-    raise_value_error("a row of ", to_string(type), " does not have the shape ",
-                      describe_shape(type), " that the extension type says");
-  }
+  const DeviceArray fixed = fix_sizes(lists);
   if (copy == Copy::kNever && !is_shared(lists, fixed)) {
     raise_buffer_error("an array of ", to_string(type),
                        " cannot become a tensor without a copy, since the values of its rows have "
