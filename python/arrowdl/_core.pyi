@@ -303,6 +303,8 @@ class DeviceArray:
         ------
         BufferError
             The array has nulls, or NumPy has no such type.
+        TypeError
+            The CPU cannot read the memory: copy it first, ``array.to("cpu")``.
         ValueError
             ``copy=False``, and a copy is needed.
         """
