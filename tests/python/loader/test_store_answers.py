@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,12 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader import Retries
-from arrowdl.loader._storage import fetch_ahead
+from arrowdl.loader._storage import fetch_ahead, retrying
 from arrowdl.loader._storage.marked_reads import MarkedRead
 from helpers.fault_proxy import SHORT, Schedule, run_store
 from helpers.options import group
 from helpers.s3_server import KEYS, make_options
-from helpers.stores import IPC, PARQUET, ROWS
+from helpers.stores import IPC, PARQUET, ROWS, MemoryStore
 
 ALL = list(range(3 * ROWS))
 PATIENT = Retries(tries=400, first_wait=0.0, most_wait=0.0)
@@ -190,6 +190,30 @@ def test_a_deadline_ends_an_answer_that_drips(store: Any) -> None:
         r"within 1 s, when some \d+ of \1 bytes had arrived; Retries\(deadline=\) may be more",
     ):
         read(loader)
+
+
+class EndedLists(MemoryStore):
+    """Some lists end after their first page: the answer for the next one was empty."""
+
+    ended: Sequence[bool] = ()  # of each list in turn; later ones are whole
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        found = super().get_file_info_selector(selector)
+        is_ended, *self.ended = (*self.ended, False)
+        return found[:2] if is_ended else found
+
+
+def test_a_list_that_ends_after_a_page_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrying, "_PAGE_FILES", 2)
+    options: dict[str, Any] = {"framework": "numpy", "columns": ["id"], "retries": QUICK}
+    for ended in ([True], [True, False, True, False], []):
+        store = EndedLists(IPC)
+        store.ended = ended
+        assert read(arrowdl.Loader("c", 16, **group(filesystem=store.open(), **options))) == ALL
+    store = EndedLists(IPC)
+    store.ended = [True, False] * 3
+    with pytest.raises(OSError, match="two lists of 'c' have different numbers of files"):
+        arrowdl.Loader("c", 16, **group(filesystem=store.open(), **options))
 
 
 def test_a_deadline_ends_a_listing(store: Any) -> None:

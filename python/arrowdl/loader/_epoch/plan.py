@@ -388,6 +388,12 @@ class Plan:
         if taken * sharding.splits <= sharding.tokens:
             return
         options, ranks = self._options, sharding.world_size
+        if sharding.tokens % (options.global_batch_tokens or options.batch_tokens or 1):
+            raise ValueError(
+                f"not a state of this Loader: its stages have steps of {sharding.tokens} tokens, "
+                f"to which each of {sharding.splits} sequences may give "
+                f"{sharding.tokens // sharding.splits}, and row {row} of {source} has {taken}"
+            )
         needed = taken * sharding.splits
         if options.batch_tokens is not None:
             fits = f"batch_size=Tokens({-(-needed // ranks)})"
