@@ -19,8 +19,8 @@ from arrowdl.loader._epoch.lengths import (
 )
 from arrowdl.loader._epoch.mixed_sequences import MixedSequences
 from arrowdl.loader._epoch.read import Order
-from arrowdl.loader._epoch.sequences import EpochSequences, Sequences, locate_sequence
-from arrowdl.loader._epoch.sharding import Sharding, Span, Stage
+from arrowdl.loader._epoch.sequences import EpochSequences, Sequences
+from arrowdl.loader._epoch.sharding import Sharding, Span, Stage, locate_sequence
 from arrowdl.loader._epoch.steps import (
     EvenSteps,
     Part,

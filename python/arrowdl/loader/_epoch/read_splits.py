@@ -18,8 +18,8 @@ from arrowdl.loader._epoch.mixed_sequences import MixedSequences
 from arrowdl.loader._epoch.packed import PackedMixture
 from arrowdl.loader._epoch.plan import Plan, find_even_steps
 from arrowdl.loader._epoch.read import Order, Reader
-from arrowdl.loader._epoch.sequences import EpochSequences, Sequences, locate_sequence
-from arrowdl.loader._epoch.sharding import Sharding, Span, count_turns
+from arrowdl.loader._epoch.sequences import EpochSequences, Sequences
+from arrowdl.loader._epoch.sharding import Sharding, Span, count_turns, locate_sequence
 from arrowdl.loader._epoch.steps import Steps
 from arrowdl.loader._mixture.mixture import MixedSource
 from arrowdl.loader._sources.base import IndexedSource
