@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 
-from arrowdl.loader._epoch.lanes import LANES
 from arrowdl.loader._mixture.mixture import MixedSource
 from arrowdl.loader._options import Options
 from arrowdl.loader._sources.base import IndexedSource, Source
-from arrowdl.loader._sources.row_bytes import BUFFER_TEXT, count_buffer_rows
+from arrowdl.loader._sources.row_bytes import BUFFER_TEXT, LANES, count_buffer_rows, count_lanes
 
 _log = logging.getLogger("arrowdl.loader")
 
@@ -21,7 +20,12 @@ def settle_buffer(source: Source, options: Options) -> Options:
     buffers = options.shuffle or options.bucket_by is not None
     if options.buffer_size != "auto" or not buffers or not isinstance(source, IndexedSource):
         return options
-    return options.with_buffer(count_buffer_rows(source.estimate_row_bytes()))
+    row_bytes = source.estimate_row_bytes()
+    rows = count_buffer_rows(row_bytes)
+    if rows < source.num_rows and not isinstance(source, MixedSource):
+        held = source.measure_held()
+        rows = count_buffer_rows(row_bytes, count_lanes(held, 0) * held.unit)
+    return options.with_buffer(rows)
 
 
 def log_buffer(source: Source, options: Options, *, is_auto: bool) -> None:
@@ -31,7 +35,7 @@ def log_buffer(source: Source, options: Options, *, is_auto: bool) -> None:
     """
     if not (options.shuffle and isinstance(source, IndexedSource)):
         return
-    sources = [("", source, options.shuffled_rows)]
+    sources = [("", source, options.count_shuffled_rows(source.num_rows))]
     if isinstance(source, MixedSource):
         sources = [
             (f' of "{own.name}"', own.source, own.buffer_size or 0)

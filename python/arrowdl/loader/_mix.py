@@ -14,6 +14,7 @@ from arrowdl.loader._options import Options, choose_splits
 from arrowdl.loader._reader import EpochReader
 from arrowdl.loader._schema.vocabulary import Vocabulary
 from arrowdl.loader._sources.base import IndexedSource, Source
+from arrowdl.loader._sources.row_bytes import count_lanes
 
 
 def open_mixture(
@@ -99,7 +100,8 @@ def _take_loader(name: str, loader: EpochReader) -> Member:
     source = _require_indexed(name, loader._source)
     size = options.buffer_rows if options.shuffle else None
     # The mixture may give it another vocabulary, and the Loader keeps its own.
-    return Member(name, copy(source), options.seed, size, True)
+    lanes = count_lanes(source.measure_held(), options.buffer_rows)
+    return Member(name, copy(source), options.seed, size, True, lanes)
 
 
 def _require_indexed(name: str, source: Source) -> IndexedSource:

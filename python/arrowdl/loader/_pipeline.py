@@ -43,6 +43,7 @@ from arrowdl.loader._skip.numbered import Numbered, number_source
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
 from arrowdl.loader._sources.filled import FilledSource
+from arrowdl.loader._sources.row_bytes import count_lanes
 from arrowdl.loader._stats import Reporter, list_spent
 from arrowdl.loader._workers.pool import WorkerPool
 
@@ -69,7 +70,13 @@ class Pipeline:
     ) -> None:
         self.source = source
         self.options = options
-        self._order = Order(options.seed, options.buffer_rows if options.shuffle else None)
+        self._order = Order(options.seed, None)
+        if options.shuffle:
+            rows = options.buffer_rows
+            self._order = Order(options.seed, rows)
+            if isinstance(source, IndexedSource):
+                lanes = count_lanes(source.measure_held(), rows)
+                self._order = Order(options.seed, rows, lanes)
         if plan is None and options.is_planned:
             plan = Plan(source, self._order, options)
         self.plan = plan

@@ -75,7 +75,9 @@ class EpochReader:
     def _open(self, source: Source, options: Options) -> None:
         if options.shuffle and isinstance(source, IndexedSource):
             is_mixed = isinstance(source, MixedSource)  # whose sequences share each buffer
-            rows = options.buffer_rows if is_mixed else options.shuffled_rows
+            rows = options.buffer_rows
+            if not is_mixed:
+                rows = options.count_shuffled_rows(source.num_rows)
             source = source.cut_for_shuffle(rows)
         self._source = source
         self._use(Pipeline(source, options))

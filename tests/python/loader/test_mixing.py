@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._epoch.lanes import Lanes, arrange_units
+from arrowdl.loader._epoch.lengths import LengthsSource
+from arrowdl.loader._epoch.read import EpochRows
 from arrowdl.loader._epoch.sharding import Span, locate_sequence
 from arrowdl.loader._sources.base import IndexedSource, UnitOrder
 from arrowdl.loader._sources.table import TableSource
@@ -225,6 +227,41 @@ def test_turns_of_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list_ids(lanes.read(0, 6)) == [4, 5, 6, 7, 22, 23]
 
 
+@pytest.mark.parametrize("source", ["file", "table"])
+def test_packed_rows_that_fit_the_buffer_are_permuted_whatever_splits_is(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sequences are parts of one permutation, which a process makes once."""
+    documents, length = 40_000, 4
+    tokens = pa.array(np.repeat(np.arange(documents), length), pa.int64())
+    offsets = pa.array(np.arange(0, (documents + 1) * length, length), pa.int32())
+    rows = pa.table({"tokens": pa.ListArray.from_arrays(offsets, tokens)})
+    pq.write_table(rows, tmp_path / "a.parquet")
+    reads, read = [], EpochRows.read
+
+    def note(self: EpochRows, span: Span, readers: int = 1) -> Any:
+        if not isinstance(self._source, LengthsSource):
+            reads.append(len(span))
+        return read(self, span, readers)
+
+    monkeypatch.setattr(EpochRows, "read", note)
+    loader = arrowdl.Loader(
+        rows if source == "table" else tmp_path / "a.parquet",
+        global_batch_size=64,
+        framework="numpy",
+        shuffle=True,
+        splits=8,
+        pack=arrowdl.Pack("tokens", 64, add=[]),
+    )
+    batches = [batch["tokens"] for batch in loader]
+    ids = np.concatenate([batch.ravel() for batch in batches])
+    assert np.array_equal(np.sort(ids), np.repeat(np.arange(documents), length))
+    means = [batch.mean() for batch in batches if len(batch) == 64]
+    permuted = documents * math.sqrt(1 / 12 / (64 * 16))
+    assert 0.5 < np.std(means) / permuted < 1.5  # of 39 batches
+    assert reads == [documents]
+
+
 def test_epochs_begin_elsewhere_in_few_row_groups(folder: Path) -> None:
     path = folder / "4 units.parquet"
     loader = arrowdl.Loader(path, BATCH, framework="numpy", shuffle=True, buffer_size=BATCH)
@@ -286,7 +323,9 @@ def test_wide_rows_are_few(tmp_path: Path) -> None:
     pq.write_table(wide, tmp_path / "a.parquet", row_group_size=50)
     assert find_rows(tmp_path) < 1_000
     pq.write_table(wide, tmp_path / "a.parquet", row_group_size=50, use_dictionary=False)
-    assert find_rows(tmp_path) == 224
+    assert find_rows(tmp_path) == 56  # a quarter of the budget, of which lanes hold the rest
+    pq.write_table(wide, tmp_path / "a.parquet", row_group_size=4, use_dictionary=False)
+    assert find_rows(tmp_path) == 192
     loader = arrowdl.Loader(tmp_path, 8, shuffle=True, framework="numpy", ragged="offsets")
     assert sum(len(batch["image"][1]) - 1 for batch in loader) == 300
 

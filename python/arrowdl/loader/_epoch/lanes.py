@@ -17,9 +17,9 @@ from arrowdl import _core
 from arrowdl.loader._epoch.cut_rows import cut_rows
 from arrowdl.loader._epoch.sharding import Span, locate_sequence
 from arrowdl.loader._sources.base import IndexedSource, UnitOrder
+from arrowdl.loader._sources.row_bytes import LANES
 
-LANES = 12  # of all sequences together, unless these are more
-_CUT_LANES = 8  # of one sequence with a unit that is larger than such a lane, and is cut
+_CUT_LANES = 8  # which may cut a unit, that each of them decodes from its start
 _FEW_UNITS = 4  # of a lane
 _UNITS_OF_HOP = 8  # of a lane: each hop cuts a unit, which is decoded twice
 _LEAST_ROWS = 16  # of a turn: each takes some microseconds
@@ -71,7 +71,7 @@ def arrange_units(
         order, sequence = _cut_whole_units(source, units, keys, min(most, len(units)))
         found = [sequence]
     else:
-        if sequences == 1:
+        if sequences == 1 or len(units) <= _FEW_UNITS:
             most = min(most, _CUT_LANES)
         order, found = _cut_evenly(source, units, keys, sequences, -(-most // sequences))
     count = sum(map(len, found))
@@ -225,7 +225,8 @@ class Lanes:
         if len(self._lanes) == 1:
             return self._read_lane(0, start, stop, readers)
         spans = list(zip(self._count(start), self._count(stop), strict=True))
-        readers *= sum(first < last for first, last in spans)
+        # A few lanes of large row groups read no more ahead, each, than many of small ones.
+        readers *= max(LANES, len(self._lanes))
         empty = self._source.read([])
         # All begin to read before the first rows are taken.
         streams = [

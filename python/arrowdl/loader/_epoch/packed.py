@@ -7,7 +7,8 @@ process knows the lengths of all sequences, and so where every block begins: it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -19,7 +20,7 @@ from arrowdl.loader._epoch.documents import find_faults
 from arrowdl.loader._epoch.lengths import check_lengths, describe_lost, list_lengths, open_lengths
 from arrowdl.loader._epoch.mixed_sequences import MixedSequences
 from arrowdl.loader._epoch.read import EpochRows, Order
-from arrowdl.loader._epoch.sequences import EpochSequences
+from arrowdl.loader._epoch.sequences import EpochSequences, WholeRows
 from arrowdl.loader._epoch.sharding import Span
 from arrowdl.loader._mixture.mixture import ENDLESS, MixedSource
 from arrowdl.loader._packing import Pack
@@ -41,7 +42,8 @@ class Packing:
     order : Order
         Of the rows.
     splits : int, optional
-        Sequences of blocks that a process may read side by side: they share the shuffle buffer.
+        Sequences of blocks that a process may read side by side: they share the shuffle buffer, or
+        rows that it holds as a whole.
     pack : Pack
     skips : bool
         Whether documents whose length cannot be read are left out.
@@ -53,7 +55,7 @@ class Packing:
         self.pack = pack
         self._skips = skips
         self._source = source
-        if splits is not None and order.buffer_size is not None and _is_indexed(source):
+        if splits is not None and order.buffer_size is not None and _is_divided(source, order):
             order = replace(order, buffer_size=-(-order.buffer_size // splits))
         self._order = order
         self._lengths: IndexedSource | None = None
@@ -123,8 +125,9 @@ class Packing:
         return PackedEpoch(source, lengths, self.pack, self._order, epoch)
 
 
-def _is_indexed(source: Source) -> bool:
-    return isinstance(source, IndexedSource)
+def _is_divided(source: Source, order: Order) -> bool:
+    """Whether each sequence has a part of the buffer, and not rows of one permutation."""
+    return isinstance(source, IndexedSource) and not order.holds(source)
 
 
 def check_pack(source: Source, pack: Pack) -> list[str] | None:
@@ -254,6 +257,7 @@ class PackedEpoch(_Blocks):
         self._epoch = epoch
         self._rows = EpochRows(source, order, epoch)
         self._count = source.num_rows
+        self._whole: Callable[[], WholeRows | None] = _find_none
         own = EpochRows(lengths, order, epoch)
         self._plan = BlockPlan(partial(_read_from, own, self._count), pack)
         blocks = self._plan.count()
@@ -266,6 +270,7 @@ class PackedEpoch(_Blocks):
         assert isinstance(source, IndexedSource)
         made = copy(self)
         made._source, made._rows = source, EpochRows(source, self._order, self._epoch)
+        made._whole = _find_none
         return made
 
     def read_rows(
@@ -275,8 +280,22 @@ class PackedEpoch(_Blocks):
             return self.read([])
         place = self._plan.find(start)
         end = self._plan.find_end(stop)
-        rows = self._rows.read(Span(place.row, self._count if end is None else end), readers)
+        rows = self._read(Span(place.row, self._count if end is None else end), readers)
         return self.pack_rows(rows, place).slice(0, stop - start)
+
+    def _read(self, span: Span, readers: int) -> _core.DeviceStream:
+        """Read rows of a span: those of a permutation once for all that read side by side."""
+        if readers == 1 or not self._order.holds(self._source):
+            return self._rows.read(span, readers)
+        whole = self._whole()
+        if whole is None:
+            whole = WholeRows(self._rows, self._count, 1)
+            self._whole = weakref.ref(whole)  # the streams keep it
+        return whole.read(span, self._source.read([]))
+
+
+def _find_none() -> None:
+    return None
 
 
 def _read_from(rows: EpochRows, stop: int, row: int) -> _core.DeviceStream:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from arrowdl import _core
-from arrowdl.loader._epoch.lanes import LANES, Arrangement, Lanes, arrange_units
+from arrowdl.loader._epoch.lanes import Arrangement, Lanes, arrange_units
 from arrowdl.loader._epoch.sharding import (
     Rest,
     Sharding,
@@ -19,7 +19,7 @@ from arrowdl.loader._epoch.sharding import (
 )
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, UnitOrder
-from arrowdl.loader._sources.row_bytes import count_buffer_rows, measure_stream
+from arrowdl.loader._sources.row_bytes import LANES, count_buffer_rows, measure_stream
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ class _Part(NamedTuple):
     run: Span | None
 
 
-class _WholeRows:
+class WholeRows:
     """All rows of an epoch in their order, read once for the sequences that are opened together."""
 
     def __init__(self, rows: EpochRows, total: int, readers: int) -> None:
@@ -169,7 +169,7 @@ class Sequences(EpochSequences):
         ]
         if len(spans) == 1:
             return [rows.read(spans[0], readers)]
-        whole, empty = _WholeRows(rows, self._rows, readers), self._source.read([])
+        whole, empty = WholeRows(rows, self._rows, readers), self._source.read([])
         return [whole.read(span, empty) for span in spans]
 
     def _read_parts(

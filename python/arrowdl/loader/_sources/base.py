@@ -15,7 +15,7 @@ from arrowdl.loader._files.file_plan import FilePlan, digest
 from arrowdl.loader._schema.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._schema.vocabulary import Vocabulary
 from arrowdl.loader._sources.forked import Home
-from arrowdl.loader._sources.row_bytes import measure_schema
+from arrowdl.loader._sources.row_bytes import Held, measure_schema
 from arrowdl.loader._storage.readers import Stamp
 
 if TYPE_CHECKING:
@@ -213,6 +213,10 @@ class IndexedSource(ABC):
         order = UnitOrder(self, range(len(self.units)))
         sample = [*self.read_rows(0, min(_SAMPLE_ROWS, self.num_rows), order)]
         return float(sum(array.nbytes for array in sample) / max(1, sum(map(len, sample))))
+
+    def measure_held(self) -> Held:
+        """Estimate what readers hold: by the data, alike on every machine."""
+        return Held()
 
     def select(self, column: str) -> IndexedSource:
         """Return the same rows with one column; others may be there if they cost nothing."""
