@@ -16,6 +16,7 @@ from arrowdl.loader._schema.vocabulary import Vocabulary
 from arrowdl.loader._settings.flatten import split_size
 from arrowdl.loader._settings.ranks import Ranks
 from arrowdl.loader._sources.base import IndexedSource, Source
+from arrowdl.loader._sources.row_bytes import count_lanes
 
 _OF_MIXTURE = {
     "transform=": "transform",
@@ -107,7 +108,8 @@ def _take_loader(name: str, loader: EpochReader) -> Member:
     source = _require_indexed(name, loader._source)
     size = options.buffer_rows if options.shuffle else None
     # The mixture may give it another vocabulary, and the Loader keeps its own.
-    return Member(name, copy(source), options.seed, size, True)
+    lanes = count_lanes(source.measure_held(), options.buffer_rows)
+    return Member(name, copy(source), options.seed, size, True, lanes)
 
 
 def _require_indexed(name: str, source: Source) -> IndexedSource:

@@ -139,11 +139,14 @@ class Options:
         """Return the options with a buffer of `rows` rows, which "auto" means."""
         return replace(self, buffer_size=rows, bucket_rows=min(rows, _BUCKET_ROWS))
 
-    @property
-    def shuffled_rows(self) -> int:
-        """Rows that are permuted together: with `pack`, sequences divide the buffer."""
-        splits = self.splits if self.pack is not None and self.splits is not None else 1
-        return -(-self.buffer_rows // splits)
+    def count_shuffled_rows(self, total: int) -> int:
+        """Count the rows, of `total`, that are permuted together.
+
+        With `pack`, sequences divide a buffer that does not hold all rows.
+        """
+        if self.pack is None or self.splits is None or self.buffer_rows >= total:
+            return self.buffer_rows
+        return -(-self.buffer_rows // self.splits)
 
     @property
     def buffer_rows(self) -> int:

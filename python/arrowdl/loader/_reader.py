@@ -71,7 +71,9 @@ class EpochReader:
     def _open(self, source: Source, options: Options) -> None:
         if options.shuffle:
             is_mixed = bool(source.schedule)  # whose sequences share each buffer
-            rows = options.buffer_rows if is_mixed else options.shuffled_rows
+            rows = options.buffer_rows
+            if not is_mixed:
+                rows = options.count_shuffled_rows(source.num_rows or 0)
             source = source.cut_for_shuffle(rows)
         self._source = source
         self._use(Pipeline(open_epochs(source, options)))

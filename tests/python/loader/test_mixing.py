@@ -18,7 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._epoch.lanes import Lanes, arrange_units
-from arrowdl.loader._sources.base import IndexedSource
+from arrowdl.loader._epoch.lengths import LengthsSource
+from arrowdl.loader._epoch.read import EpochRows
+from arrowdl.loader._epoch.sharding import Span, locate_sequence
+from arrowdl.loader._sources.base import IndexedSource, UnitOrder
 from arrowdl.loader._sources.table import TableSource
 from helpers.options import group
 from helpers.random_cases import choose_examples
@@ -107,14 +110,21 @@ def test_a_smaller_buffer_gets_rows_of_several_row_groups(
     assert measure(read(path, buffer_size=rows, **options)) < (1.35 if rows == 2_000 else EVEN)
 
 
-def test_the_spread_of_few_row_groups_falls_with_the_buffer(folder: Path) -> None:
-    spreads = [
-        measure(read(folder / "4 units.parquet", buffer_size=rows))
-        for rows in (2_000, 100_000, 300_000)
-    ]
-    assert sorted(spreads, reverse=True) == spreads
-    assert spreads[0] < 1.5
-    assert spreads[1] < EVEN
+@pytest.mark.parametrize("units", [1, 3, 5, 12, 20, 33])
+@pytest.mark.parametrize("splits", [None, 2, 8])
+def test_any_number_of_row_groups_is_mixed(units: int, splits: int | None, tmp_path: Path) -> None:
+    """Also those that the lanes or the sequences do not divide, and of several sizes."""
+    options = {} if splits is None else {"global_batch_size": BATCH, "splits": splits}
+    x = pa.table({"x": np.linspace(0, 1, ROWS, dtype=np.float32)})
+    pq.write_table(x, tmp_path / "even.parquet", row_group_size=-(-ROWS // units))
+    draw = random.Random(units)
+    cuts = sorted({0, ROWS, *(draw.randrange(ROWS) for _ in range(units - 1))})
+    with pq.ParquetWriter(tmp_path / "uneven.parquet", x.schema) as writer:
+        for start, stop in itertools.pairwise(cuts):
+            writer.write_table(x[start:stop], row_group_size=ROWS)
+    for name in ("even.parquet", "uneven.parquet"):
+        for rows in (2_000, 100_000):
+            assert measure(read(tmp_path / name, buffer_size=rows, **options)) < 1.35
 
 
 @pytest.mark.parametrize("rows", [1_000, 65_536])
@@ -123,40 +133,73 @@ def test_a_table_that_does_not_fit_is_mixed_in_small_blocks(rows: int, table: pa
 
 
 @given(
-    st.lists(st.integers(0, 40), min_size=1, max_size=30),
-    st.integers(1, 9),
+    st.lists(st.lists(st.integers(0, 40), max_size=3), min_size=1, max_size=9),
     st.integers(1, 50),
-    st.sampled_from([None, 0.0, 0.7]),
     st.randoms(use_true_random=False),
 )
-@example(units=[0], count=1, rows=1, phase=0.0, draw=random.Random(0))
+@example(sizes=[[]], rows=1, draw=random.Random(0))
 @settings(max_examples=choose_examples(60, 2_000), deadline=None)
-def test_random_spans_of_lanes(
-    units: list[int], count: int, rows: int, phase: float | None, draw: random.Random
-) -> None:
-    """Any span is that part of the whole, and the rows of units take turns by their share."""
-    source = make_source(units)
-    order = draw.sample([unit for unit, size in enumerate(units) if size], k=sum(map(bool, units)))
-    lanes = Lanes(source, order, count, rows, phase)
-    total = sum(units)
-    whole = list_ids(lanes.read(0, total))
-    assert sorted(whole) == list(range(total))
+def test_random_spans_of_lanes(sizes: list[list[int]], rows: int, draw: random.Random) -> None:
+    """Any span is that part of the whole, and lanes take turns by their share."""
+    ends = [0, *itertools.accumulate(size for lane in sizes for size in lane)]
+    spans = iter(draw.sample([Span(*pair) for pair in itertools.pairwise(ends)], k=len(ends) - 1))
+    source = make_source([draw.randint(0, 9) for _ in range(ends[-1])], ends[-1])
+    order = UnitOrder(source, range(len(source.units)))
+    lanes = Lanes(source, order, [[next(spans) for _ in lane] for lane in sizes], rows)
+    whole = list_ids(lanes.read(0, ends[-1]))
+    assert sorted(whole) == list(range(ends[-1]))
     for _ in range(4):
-        start, stop = sorted((draw.randint(0, total), draw.randint(0, total)))
+        start, stop = sorted((draw.randint(0, ends[-1]), draw.randint(0, ends[-1])))
         assert list_ids(lanes.read(start, stop)) == whole[start:stop]
 
 
-@given(st.lists(st.integers(0, 3), max_size=60), st.integers(1, 12), st.integers(0, 2**64 - 1))
-def test_random_arrangements_have_each_unit_once(
-    units: list[int], sequences: int, seed: int
+@given(
+    st.lists(st.integers(0, 9), max_size=200),
+    st.integers(1, 12),
+    st.integers(1, 16),
+    st.integers(0, 2**64 - 1),
+)
+@settings(max_examples=choose_examples(200, 2_000), deadline=None)
+def test_random_arrangements_have_each_row_once(
+    units: list[int], sequences: int, most: int, seed: int
 ) -> None:
-    order, lanes, _ = arrange_units(make_source(units), seed, sequences)
+    order, found = arrange_units(make_source(units), seed, sequences, most)
     assert sorted(order.units) == [unit for unit, rows in enumerate(units) if rows]
-    assert lanes >= 1
+    sizes = [sum(len(span) for lane in lanes for span in lane) for lanes in found]
+    cuts = [locate_sequence(i, sequences, sum(units)) for i in range(sequences)]
+    assert sizes == list(map(len, cuts))
+    rows = sorted((span.start, span.stop) for own in found for lane in own for span in lane)
+    ends = [0, *(stop for _, stop in rows)]
+    assert all(start == end < stop for (start, stop), end in zip(rows, ends, strict=False))
+    assert ends[-1] == sum(units)
 
 
-def make_source(units: list[int]) -> IndexedSource:
-    """Return rows with the numbers from 0, in units of these sizes."""
+@pytest.mark.parametrize("sequences", [1, 2, 8])
+def test_lanes_are_in_all_parts_of_the_source_at_any_time(sequences: int) -> None:
+    """A row of each lane, at any time: their mean is near that of all rows."""
+    units = [random.Random(i).choice([30, 100, 100]) for i in range(50)]
+    source, total = make_source(units), sum(units)
+    for seed in range(20):
+        order, found = arrange_units(source, seed << 58, sequences)
+        starts = [0, *itertools.accumulate(units)]
+        rows = [row for unit in order.units for row in range(starts[unit], starts[unit + 1])]
+        lanes = [
+            [rows[i] for span in lane for i in range(span.start, span.stop)]
+            for own in found
+            for lane in own
+        ]
+        assert len(lanes) == (16 if sequences == 8 else 12)
+        for time in range(20):
+            at = [lane[time * len(lane) // 20] / total for lane in lanes]
+            assert abs(sum(at) / len(at) - 0.5) < 0.07  # by chance 0.08 would be one deviation
+            assert max(sorted(at)[1:], default=1) > 0.8 > 0.2 > min(at)
+
+
+def make_source(units: list[int], rows: int | None = None) -> IndexedSource:
+    """Return rows with the numbers from 0, in units of these sizes; another for what is left."""
+    if rows is not None:
+        ends = [min(rows, end) for end in itertools.accumulate(units, initial=0)] + [rows]
+        units = [stop - start for start, stop in itertools.pairwise(ends)]
     source = TableSource(pa.table({"id": pa.array(range(sum(units)), pa.int64())}), None)
     starts = [0, *itertools.accumulate(units)]
 
@@ -176,11 +219,47 @@ def list_ids(stream: Any) -> list[int]:
 def test_turns_of_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two lanes of 16 and 8 rows, six rows at a time: four of the one and two of the other."""
     monkeypatch.setattr("arrowdl.loader._epoch.lanes._LEAST_ROWS", 1)
-    lanes = Lanes(make_source([16, 8]), [0, 1], 2, 6)
+    source = make_source([16, 8])
+    order = UnitOrder(source, [0, 1])
+    lanes = Lanes(source, order, [[Span(0, 16)], [Span(16, 24)]], 6)
     read = list_ids(lanes.read(0, 24))
     assert read[:12] == [0, 1, 2, 3, 16, 17, 4, 5, 6, 7, 18, 19]
-    lanes = Lanes(make_source([16, 8]), [0, 1], 2, 6, 0.25)
+    lanes = Lanes(source, order, [[Span(4, 16), Span(0, 4)], [Span(22, 24), Span(16, 22)]], 6)
     assert list_ids(lanes.read(0, 6)) == [4, 5, 6, 7, 22, 23]
+
+
+@pytest.mark.parametrize("source", ["file", "table"])
+def test_packed_rows_that_fit_the_buffer_are_permuted_whatever_splits_is(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sequences are parts of one permutation, which a process makes once."""
+    documents, length = 40_000, 4
+    tokens = pa.array(np.repeat(np.arange(documents), length), pa.int64())
+    offsets = pa.array(np.arange(0, (documents + 1) * length, length), pa.int32())
+    rows = pa.table({"tokens": pa.ListArray.from_arrays(offsets, tokens)})
+    pq.write_table(rows, tmp_path / "a.parquet")
+    reads, read = [], EpochRows.read
+
+    def note(self: EpochRows, span: Span, readers: int = 1) -> Any:
+        if not isinstance(self._source, LengthsSource):
+            reads.append(len(span))
+        return read(self, span, readers)
+
+    monkeypatch.setattr(EpochRows, "read", note)
+    loader = arrowdl.Loader(
+        rows if source == "table" else tmp_path / "a.parquet",
+        ranks=arrowdl.Ranks(global_batch_size=64, splits=8),
+        framework="numpy",
+        shuffle=True,
+        batching=arrowdl.Pack("tokens", 64, add=[]),
+    )
+    batches = [batch["tokens"] for batch in loader]
+    ids = np.concatenate([batch.ravel() for batch in batches])
+    assert np.array_equal(np.sort(ids), np.repeat(np.arange(documents), length))
+    means = [batch.mean() for batch in batches if len(batch) == 64]
+    permuted = documents * math.sqrt(1 / 12 / (64 * 16))
+    assert 0.5 < np.std(means) / permuted < 1.5  # of 39 batches
+    assert reads == [documents]
 
 
 def test_epochs_begin_elsewhere_in_few_row_groups(folder: Path) -> None:
@@ -244,7 +323,9 @@ def test_wide_rows_are_few(tmp_path: Path) -> None:
     pq.write_table(wide, tmp_path / "a.parquet", row_group_size=50)
     assert find_rows(tmp_path) < 1_000
     pq.write_table(wide, tmp_path / "a.parquet", row_group_size=50, use_dictionary=False)
-    assert find_rows(tmp_path) == 224
+    assert find_rows(tmp_path) == 56  # a quarter of the budget, of which lanes hold the rest
+    pq.write_table(wide, tmp_path / "a.parquet", row_group_size=4, use_dictionary=False)
+    assert find_rows(tmp_path) == 192
     loader = arrowdl.Loader(tmp_path, 8, shuffle=True, framework="numpy", ragged="offsets")
     assert sum(len(batch["image"][1]) - 1 for batch in loader) == 300
 
@@ -387,7 +468,7 @@ def test_a_buffer_that_is_too_small_is_logged(
     assert record.levelno == logging.INFO
     text = record.getMessage()
     assert "has 50000 of 400000 rows" in text
-    assert "rows of 8 of 40 row groups" in text
+    assert "rows of 12 of 40 row groups" in text
     assert "buffer_size=400000 mixes all" in text
     next(iter(loader))
     loader.map(len)

@@ -22,6 +22,7 @@ from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._skip.numbered import Faults, Numbered, NumberedStream
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import IndexedSource, Source, count_member_rows
+from arrowdl.loader._sources.row_bytes import count_lanes
 from arrowdl.loader._sources.stream import StreamSource
 
 FindSharding = Callable[[], Sharding]
@@ -55,7 +56,10 @@ class Epochs(ABC, Generic[S]):
     def __init__(self, source: S, options: Options) -> None:
         self.source = source
         self.options = options
-        self.order = Order(options.seed, options.buffer_rows if options.shuffle else None)
+        self.order = Order(options.seed, None)
+        if options.shuffle:
+            rows = options.buffer_rows
+            self.order = Order(options.seed, rows, count_lanes(source.measure_held(), rows))
         self.plan: Plan | None = None
 
     def with_options(self, options: Options) -> Self:

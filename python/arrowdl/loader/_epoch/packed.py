@@ -38,7 +38,8 @@ class PackedEpochs(Epochs[Any]):
         self._rows = rows
         self._pack = pack
         if self.source.list_members():  # sequences that are read side by side share the buffer
-            size = self.order.buffer_size and self.options.shuffled_rows
+            shuffled = self.options.count_shuffled_rows(self.source.num_rows)
+            size = self.order.buffer_size and shuffled
             self.order = replace(self.order, buffer_size=size)
         self._lengths: IndexedSource | None = None
         self._opened: tuple[int, Any] | None = None

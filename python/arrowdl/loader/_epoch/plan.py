@@ -18,8 +18,8 @@ from arrowdl.loader._epoch.lengths import (
     open_lengths,
 )
 from arrowdl.loader._epoch.read import Order
-from arrowdl.loader._epoch.sequences import EpochSequences, OpenSequences, locate_sequence
-from arrowdl.loader._epoch.sharding import Sharding, Span, Stage
+from arrowdl.loader._epoch.sequences import EpochSequences, OpenSequences
+from arrowdl.loader._epoch.sharding import Sharding, Span, Stage, locate_sequence
 from arrowdl.loader._epoch.steps import (
     Part,
     Steps,

@@ -21,6 +21,7 @@ from arrowdl.loader._schema.vocabulary import (
 )
 from arrowdl.loader._sources.base import ENDLESS, IndexedSource, UnitOrder
 from arrowdl.loader._sources.files import SourceFiles
+from arrowdl.loader._sources.row_bytes import LANES, count_lanes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +42,8 @@ class Member:
         Of its shuffle; None for its own order, and until the mixture is cut for a shuffle.
     is_loader : bool
         Whether seed and buffer are its own, and not of the mixture.
+    lanes : int
+        Of its shuffle, at most.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Member:
     seed: int
     buffer_size: int | None
     is_loader: bool
+    lanes: int = LANES
 
 
 class MixedSource(IndexedSource):
@@ -292,18 +296,20 @@ class MixedSource(IndexedSource):
         """Cut the sources that are no Loaders, which share the buffer."""
         made = copy(self)
         share = max(1, rows // len(self.members))
-        made.members = [
-            own
-            if own.is_loader
-            else replace(own, source=own.source.cut_for_shuffle(share), buffer_size=share)
-            for own in self.members
-        ]
+        made.members = [self._cut_member(own, share) for own in self.members]
         made._other = None
         return made
 
     def list_buffers(self, rows: int) -> list[tuple[str, IndexedSource, int]]:
         own = [member for member in self.members if not member.is_loader]
         return [(member.name, member.source, member.buffer_size or 0) for member in own]
+
+    def _cut_member(self, member: Member, rows: int) -> Member:
+        if member.is_loader:
+            return member
+        lanes = count_lanes(member.source.measure_held(), rows, LANES // len(self.members))
+        source = member.source.cut_for_shuffle(rows)
+        return replace(member, source=source, buffer_size=rows, lanes=lanes)
 
     def estimate_row_bytes(self) -> float:
         return max(member.source.estimate_row_bytes() for member in self.members)

@@ -82,7 +82,7 @@ from arrowdl.loader._schema.vocabulary import (
 )
 from arrowdl.loader._skipped import Skipped, can_skip, describe, opening
 from arrowdl.loader._sources.base import IndexedSource
-from arrowdl.loader._sources.row_bytes import estimate_row
+from arrowdl.loader._sources.row_bytes import Held, estimate_row, measure_held
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
 
 if TYPE_CHECKING:
@@ -286,6 +286,9 @@ class DatasetSource(IndexedSource):
             schema, find_row_bytes(self._fragments), stored / max(1, sum(self.units))
         )
 
+    def measure_held(self) -> Held:
+        return measure_held(find_row_bytes(self._fragments), max(self.units, default=0))
+
     def _measure_row(self) -> float:
         """Estimate the bytes of a row where rows are largest; 0 if unknown."""
         sizes = zip(self._bytes, self.units, strict=True)
@@ -403,7 +406,7 @@ class DatasetSource(IndexedSource):
         own = self._query
         query = replace(own, schema=own.read_schema, columns=columns, filter=None)
         if self._fetching is None:
-            batches = self._scan_fragments(fragments, paths, query, ahead=self._limits.ahead)
+            batches = self._scan_fragments(fragments, paths, query, limits=self._limits)
         else:
             units = [unit for fragment in fragments for unit in split_row_groups(fragment)]
             batches = chain.from_iterable(self._scan_each(units, query, 1))
@@ -471,7 +474,7 @@ class DatasetSource(IndexedSource):
         encodes = codes.concerns(schema)
         depth = 1
         if self._row_groups is not None:
-            depth = count_ready(self._row_bytes, self._columns, limits.ahead)
+            depth = count_ready(self._row_bytes, self._columns, limits.ahead, limits.batch_bytes)
         batches = chain.from_iterable(
             self._read_scan(units, limits, codes if encodes else None, arrival) for units in scans
         )
@@ -494,7 +497,7 @@ class DatasetSource(IndexedSource):
             paths,
             self._query,
             None if codes is None else lambda path: latest.__setitem__(0, path),
-            ahead=limits.ahead,
+            limits=limits,
             arrival=arrival,
         )
         if codes is not None:
@@ -521,12 +524,12 @@ class DatasetSource(IndexedSource):
         query: Query,
         note: NotePath | None = None,
         *,
-        ahead: int,
+        limits: ScanLimits,
         arrival: Arrival | None = None,
     ) -> Iterator[pa.RecordBatch]:
         fragments = list(map(materialize, fragments))
         has_groups = all(hasattr(unit, "row_groups") for unit in fragments)
-        options = self._make_options(ahead, joins=query.filter is None and has_groups)
+        options = self._make_options(limits, joins=query.filter is None and has_groups)
         if any(map(is_ipc, fragments)):
             return query.scan_each(fragments, self._stamps.check, note, **options)
         find = partial(query.find_damage, list(map(Candidate, paths, fragments)))
@@ -540,9 +543,11 @@ class DatasetSource(IndexedSource):
         batches = self._guard_times(fragments, self._list_needed(query), find, batches)
         return batches if arrival is None else arrival.use(batches)
 
-    def _make_options(self, ahead: int, *, joins: bool = False) -> dict[str, Any]:
-        """Return the options of a scanner that decodes `ahead` batches in parallel; see there."""
-        rows, readahead = plan_batches(self._row_bytes, self._columns, ahead, joins=joins)
+    def _make_options(self, limits: ScanLimits, *, joins: bool = False) -> dict[str, Any]:
+        """Return the options of a scanner; see `plan_batches`."""
+        rows, readahead = plan_batches(
+            self._row_bytes, self._columns, limits.ahead, limits.batch_bytes, joins=joins
+        )
         options = {"batch_size": rows, "batch_readahead": readahead, "fragment_readahead": 2}
         return {**options, **self._options}
 

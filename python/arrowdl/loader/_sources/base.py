@@ -14,7 +14,7 @@ from arrowdl.loader._files.file_plan import digest
 from arrowdl.loader._schema.vocabulary import Vocabulary
 from arrowdl.loader._sources.files import SourceFiles
 from arrowdl.loader._sources.forked import Home
-from arrowdl.loader._sources.row_bytes import measure_schema
+from arrowdl.loader._sources.row_bytes import Held, measure_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -139,6 +139,10 @@ class Source:
     def estimate_row_bytes(self) -> float | None:
         """Estimate the bytes of a row in memory, alike on all machines; None of a stream."""
         return None
+
+    def measure_held(self) -> Held:
+        """Estimate what readers hold: by the data, alike on every machine."""
+        return Held()
 
     def for_writing(self) -> Source:
         """Return the same rows for writable batches, in private memory if that costs no copy."""

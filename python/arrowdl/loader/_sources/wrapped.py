@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from arrowdl import _core
 from arrowdl.loader._sources.base import IndexedSource, UnitOrder
 from arrowdl.loader._sources.files import SourceFiles
+from arrowdl.loader._sources.row_bytes import Held
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,6 +105,9 @@ class WrappedSource(IndexedSource):
 
     def list_buffers(self, rows: int) -> list[tuple[str, IndexedSource, int]]:
         return self._source.list_buffers(rows)
+
+    def measure_held(self) -> Held:
+        return self._source.measure_held()
 
     def estimate_row_bytes(self) -> float:
         return self._source.estimate_row_bytes()

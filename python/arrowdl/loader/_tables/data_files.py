@@ -19,6 +19,7 @@ from arrowdl.loader._parquet.dataset_files import DatasetFiles
 from arrowdl.loader._parquet.fragments import find_shares, measure
 from arrowdl.loader._parquet.int96 import make_parquet_format
 from arrowdl.loader._parquet.network import Arrival, open_over_network
+from arrowdl.loader._parquet.scan_limits import ScanLimits
 from arrowdl.loader._parquet.scans import NotePath, Query, scan
 from arrowdl.loader._schema.fields import select_fields
 from arrowdl.loader._schema.filters import apply_filter
@@ -166,26 +167,30 @@ class DataFilesSource(DatasetSource):
         query: Query,
         note: NotePath | None = None,
         *,
-        ahead: int,
+        limits: ScanLimits,
         arrival: Arrival | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        batches = self._scan_groups(fragments, query, note, ahead)
+        batches = self._scan_groups(fragments, query, note, limits)
         with naming_snapshot(self._version.name):
             yield from batches if arrival is None else arrival.use(batches)
 
     def _scan_groups(
-        self, fragments: Sequence[ds.Fragment], query: Query, note: NotePath | None, ahead: int
+        self,
+        fragments: Sequence[ds.Fragment],
+        query: Query,
+        note: NotePath | None,
+        limits: ScanLimits,
     ) -> Iterator[pa.RecordBatch]:
         for is_plain, group in groupby(fragments, lambda own: self._plan(own).is_plain):
             some = list(group)
             if is_plain:
                 own = [fragment.path for fragment in some]
-                yield from super()._scan_fragments(some, own, query, note, ahead=ahead)
+                yield from super()._scan_fragments(some, own, query, note, limits=limits)
                 continue
             for fragment in some:
                 if note is not None:
                     note(fragment.path)
-                options = self._make_options(ahead)
+                options = self._make_options(limits)
                 del options["fragment_readahead"]
                 for batch in self._scan_file(fragment, query, options):
                     yield from _select(batch, query)
