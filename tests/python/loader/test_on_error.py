@@ -78,7 +78,7 @@ def test_the_first_error_is_raised_by_default(folder: Path) -> None:
         with pytest.raises(OSError, match="CRC checksum verification failed") as caught:
             list(loader)
         assert [note for note in caught.value.__notes__ if ADVICE in note] == [
-            f"{ADVICE} without what cannot be read, up to max_skipped_rows= (by default a "
+            f"{ADVICE} without what cannot be read, up to Skip(max_rows=...) (by default a "
             "tenth of the rows), and logs it"
         ]
 
