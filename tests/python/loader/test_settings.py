@@ -260,7 +260,10 @@ def test_a_table_of_flat_names_is_grouped() -> None:
 
 
 def test_objects_have_a_page() -> None:
-    root = Path(__file__).parents[3]
-    page = (root / "docs/api.rst").read_text()
+    folder = Path(__file__).parents[3] / "docs/settings"
+    index = (folder / "index.rst").read_text()
     for value in OBJECTS:
-        assert f"arrowdl.loader.{type(value).__name__}" in page or type(value).__name__ in page
+        name = type(value).__name__
+        page = (folder / f"{name.lower()}.rst").read_text()
+        assert re.search(rf"^\.\. autoclass:: [\w.]*\b{name}$", page, re.M), name
+        assert f"   {name.lower()}\n" in index, name

@@ -389,8 +389,8 @@ def test_an_endless_mixture_in_buckets() -> None:
         (
             {"batch_tokens": 8},
             r"row 5 of the source has 9 tokens in \"tokens\", and each of the 1 sequences may give "
-            r"8 to a step \(batch_size=Tokens\(8\), Ranks.splits=1\): give batch_size=Tokens\(9\) or "
-            r"more or cut",
+            r"8 to a step \(batch_size=Tokens\(8\), Ranks.splits=1\): give batch_size=Tokens\(9\) "
+            r"or more or cut",
         ),
         (
             {"global_batch_tokens": 32},
@@ -416,7 +416,7 @@ def test_a_row_that_is_longer_than_the_budget(options: dict[str, Any], text: str
     [
         ({"batch_tokens": 0}, ValueError, r"Tokens\.number=0: expected an int of at least 1"),
         ({"batch_tokens": 9, "pad_last": True}, ValueError, "pad_last=True pads to a number of"),
-        ({"batch_size": 4, "bucket_by": 3}, TypeError, r"Buckets\.column=3: give the name of a column"),
+        ({"batch_size": 4, "bucket_by": 3}, TypeError, r"Buckets\.column=3: give the name of a"),
         (
             {"batch_tokens": 9, "token_column": "tokens", "bucket_by": "text"},
             ValueError,
