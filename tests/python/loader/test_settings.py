@@ -195,6 +195,20 @@ def test_columns_are_padded_in_their_own_ways() -> None:
     assert {batch[name][0].shape for name in "abc"} == {(2, 4)}
 
 
+def test_a_value_that_a_column_cannot_hold() -> None:
+    table = pa.table({"a": pa.array([[1], [2, 3]], pa.list_(pa.uint8()))})
+    with pytest.raises(ValueError, match=r'"a": Padded\.value=300 is no value of uint8'):
+        list(arrowdl.Loader(table, 2, framework="numpy", ragged=Padded(300)))
+
+
+def test_streams_take_padded_lists() -> None:
+    stream = arrowdl.from_arrow_stream(pa.table({"a": [[1], [2, 3]]}))
+    made = stream.map(lambda batch: batch["a"][0], framework="numpy", ragged={"a": Padded(9)})
+    assert pa.table(made)["output"].to_pylist() == [[1, 9], [2, 3]]
+    with pytest.raises(ValueError, match="ragged='long': expected one of .* or arrowdl.Padded"):
+        stream.map(len, ragged="long")  # type: ignore[arg-type]
+
+
 def test_secrets_of_storage_are_not_shown() -> None:
     assert "hunter2" not in repr(Storage(options={"secret_key": "hunter2"}))
 

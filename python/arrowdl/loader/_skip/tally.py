@@ -11,7 +11,7 @@ from arrowdl.loader._sources.base import IndexedSource, Source
 from arrowdl.loader._stats import Stats
 
 _MOST_KEPT = 1_000  # entries of `Stats.skipped`
-# Without `max_skipped_rows`: one of so many rows, and rows of a stream.
+# Without `Skip.max_rows`: one of so many rows, and rows of a stream.
 _SHARE = 10
 _MOST_OF_STREAMS = 10_000
 
@@ -112,7 +112,7 @@ def check_left_out(left_out: Sequence[Skipped], source: Source, most: int | None
     source : Source
         The rest.
     most : int, optional
-        Of `max_skipped_rows`.
+        Of `Skip.max_rows`.
     """
     sources = _list_sources(source)
     total = sum(own.num_rows for own in sources)
@@ -138,7 +138,7 @@ def check_lost(lost: Sequence[Skipped], source: Source, most: int | None) -> Non
     source : Source
         All documents.
     most : int, optional
-        Of `max_skipped_rows`.
+        Of `Skip.max_rows`.
     """
     rows = sum(stop - start for entry in lost for start, stop in entry.ranges)
     limit = find_most(source) if most is None else most
@@ -150,12 +150,12 @@ def check_lost(lost: Sequence[Skipped], source: Source, most: int | None) -> Non
 
 
 def find_share(rows: int) -> int:
-    """Return the default of `max_skipped_rows` for a source of so many rows."""
+    """Return the default of `Skip.max_rows` for a source of so many rows."""
     return rows // _SHARE
 
 
 def find_most(source: Source) -> int:
-    """Return the default of `max_skipped_rows`."""
+    """Return the default of `Skip.max_rows`."""
     sources = _list_sources(source)
     rows = sum(own.num_rows for own in sources)
     return find_share(rows) if sources and rows < ENDLESS else _MOST_OF_STREAMS
