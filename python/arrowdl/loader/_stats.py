@@ -70,8 +70,8 @@ class Stats:
         `transform_arrow`. With `num_threads` also for the conversion, which these threads do.
     copy_seconds : float
         Time in which the training copied batches, or waited for the host's part of it: `device` of
-        a GPU, to pinned memory, by a sharding. The device's part goes on behind the training's back,
-        and is time of the consumer if it waits for that.
+        a GPU, to pinned memory, by a sharding. The device's part goes on behind the training's
+        back, and is time of the consumer if it waits for that.
     start_seconds : float
         Time in which the training waited for worker processes to start.
     consumer_seconds : float
