@@ -181,7 +181,7 @@ def test_rank_0_lists_a_table_for_all(
         share_plan(Group(rank, told), monkeypatch)
         ranks.append(arrowdl.Loader(table, 16, **group(rank=rank, world_size=2, **options)))
         aim(table, 1)  # where nobody answers rank 1
-    assert len(ranks[1]._source.find_footers().list_footers()) == ROWS // 100
+    assert len(ranks[1]._source.files.footers.list_footers()) == ROWS // 100
     assert len(read_ids(ranks[0])) == ROWS // 2
     aim(table, server.port)
     if isinstance(table, DeltaTable):

@@ -230,7 +230,7 @@ def test_a_dataset_without_rows(dataset: Any) -> None:
 def test_a_password_in_the_location_is_not_named(dataset: Any) -> None:
     dataset._uri = "s3://me:secret@bucket/rows.lance?token=secret"
     opened = source_of_lance.LanceSource(dataset, None, None)
-    assert opened.snapshot == "Lance dataset 's3://bucket/rows.lance', version 3"
+    assert opened.files.snapshot == "Lance dataset 's3://bucket/rows.lance', version 3"
 
 
 def check_random_versions(random: random.Random, path: str) -> None:

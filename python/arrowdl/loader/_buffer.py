@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 
 from arrowdl.loader._epoch.lanes import LANES
-from arrowdl.loader._mixture.mixture import MixedSource
 from arrowdl.loader._options import Options
-from arrowdl.loader._sources.base import IndexedSource, Source
+from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.row_bytes import BUFFER_TEXT, count_buffer_rows
 
 _log = logging.getLogger("arrowdl.loader")
@@ -19,9 +18,10 @@ def settle_buffer(source: Source, options: Options) -> Options:
     Those of a stream are known when it is read.
     """
     buffers = options.shuffle or options.bucket_by is not None
-    if options.buffer_size != "auto" or not buffers or not isinstance(source, IndexedSource):
+    if options.buffer_size != "auto" or not buffers:
         return options
-    return options.with_buffer(count_buffer_rows(source.estimate_row_bytes()))
+    row_bytes = source.estimate_row_bytes()
+    return options if row_bytes is None else options.with_buffer(count_buffer_rows(row_bytes))
 
 
 def log_buffer(source: Source, options: Options, *, is_auto: bool) -> None:
@@ -29,16 +29,10 @@ def log_buffer(source: Source, options: Options, *, is_auto: bool) -> None:
 
     It is a warning if nobody chose the size, and rows of few row groups are mixed.
     """
-    if not (options.shuffle and isinstance(source, IndexedSource)):
+    if not options.shuffle:
         return
-    sources = [("", source, options.shuffled_rows)]
-    if isinstance(source, MixedSource):
-        sources = [
-            (f' of "{own.name}"', own.source, own.buffer_size or 0)
-            for own in source.members
-            if not own.is_loader
-        ]
-    small = [own for own in sources if own[2] < own[1].num_rows]
+    buffers = source.list_buffers(options.shuffled_rows)
+    small = [own for own in buffers if own[2] < own[1].num_rows]
     if not small:
         return
     name, largest, size = max(small, key=lambda own: own[1].num_rows)
@@ -54,8 +48,8 @@ def log_buffer(source: Source, options: Options, *, is_auto: bool) -> None:
         size,
         fits,
         rows,
-        name,
+        f' of "{name}"' if name else "",
         parts,
         units,
-        rows * (len(source.members) if isinstance(source, MixedSource) else 1),
+        rows * len(source.list_members()),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import deque
@@ -10,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from typing import Literal, TypeVar, get_args
+
+from arrowdl._lifecycle import in_forked_child
 
 T = TypeVar("T")
 
@@ -53,8 +54,7 @@ class ReadingTime:
 
 
 READING = ReadingTime()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=READING.forget)
+in_forked_child(READING.forget)
 
 
 class Clock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from arrowdl.loader._epoch.read import Reader
 from arrowdl.loader._options import Options
-from arrowdl.loader._sources.base import IndexedSource, Source
+from arrowdl.loader._sources.base import Source
 from arrowdl.loader._stats import Stats
 
 _LONGEST = 200  # characters of a filter
@@ -37,7 +37,7 @@ def describe_empty(
             f"epoch{_name(reader)}: valid_rows is 0 for each batch. Look at what the function "
             "returns for a batch: True for the rows that stay"
         )
-    if filter is not None and not read.batches and (kept := _describe_rows(source)):
+    if filter is not None and not read.batches and (kept := source.explain_empty()):
         return (
             f"filter={_shorten(filter)} keeps {kept}: this epoch has no batch. Look at some "
             "rows of a Loader without it: nulls and NaN are equal to nothing, and values may "
@@ -61,17 +61,3 @@ def _name(reader: Reader) -> str:
 def _list_functions(options: Options) -> str:
     functions = [step.function for step in options.steps if step.is_filter]
     return ", ".join(getattr(one, "__qualname__", type(one).__qualname__) for one in functions)
-
-
-def _describe_rows(source: Source) -> str:
-    """Say how many rows `filter` keeps; empty if it keeps some, or the files have none."""
-    if not isinstance(source, IndexedSource):  # drop_last may have left out the rest
-        return "no row of the stream, or fewer than a batch with drop_last"
-    if source.num_rows:
-        return ""
-    rows, files = source.count_unfiltered(), source.count_files()
-    if not files:
-        return "no row, since it leaves out all files by their partition columns"
-    if rows == 0:
-        return ""
-    return f"none of {'the' if rows is None else format(rows, ',')} rows in {files} files"

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import atexit
-import os
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from arrowdl._lifecycle import at_exit, in_forked_child
+from arrowdl.loader._batches.assemble import Share
 from arrowdl.loader._batches.chain import Chain, Outcome
-from arrowdl.loader._batches.finish import Finish
-from arrowdl.loader._batches.padding import Counts
 from arrowdl.loader._batches.transform import Receive, Transform
-from arrowdl.loader._clock import NOTICED_SECONDS, Work
+from arrowdl.loader._clock import NOTICED_SECONDS
 from arrowdl.loader._epoch.read import Reader
 from arrowdl.loader._skip.tally import Tally
 from arrowdl.loader._stats import Reporter, Stats, add_wait
 
-Convert = Callable[[Any], Any]
-Divide = Callable[[float, float, Any], Mapping[Work, float]]
 MakeBar = Callable[[], AbstractContextManager[Callable[[int], None] | None]]
 
 
@@ -49,26 +45,8 @@ class Received:
 class SharePipeline(Protocol):
     """Opens a share of an epoch."""
 
-    def open(self, reader: Reader) -> tuple[Any, Convert]:
-        """Return a stream with an item for each batch, and what makes the batch of an item.
-
-        An item has `len`, its rows, and `nbytes`. The stream has `close`.
-        """
-
-    def choose_divider(self) -> Divide:
-        """Return what says what a wait for an item was spent on; see `Waits.divide`.
-
-        It is of the stream that was opened last.
-        """
-
-    def find_finish(self) -> Finish | None:
-        """Return what finishes each batch, within what makes it."""
-
-    def choose_counter(self) -> Callable[[Any], Counts] | None:
-        """Return what counts the values of padded columns in an item, and the padding.
-
-        None if the stream that was opened last has no such columns.
-        """
+    def open(self, reader: Reader) -> Share:
+        """Return the batches of a reader."""
 
 
 def iterate(
@@ -107,10 +85,10 @@ def iterate(
     position, step, valid_rows = reader.position, reader.step, reader.valid_rows
     given = reader.count_all(reader.count_own(position.batches))
     stats, now = received.stats, time.perf_counter
-    stream, convert = pipeline.open(reader)
+    share = pipeline.open(reader)
+    stream, convert, divide = share.items, share.convert, share.divide
+    count_padding, finish = share.count_padding, share.finish
     transform = convert if isinstance(convert, (Transform, Receive, Chain)) else None
-    count_padding, finish = pipeline.choose_counter(), pipeline.find_finish()
-    divide = pipeline.choose_divider()
     with closing(stream), make_bar() as show:
         begin, number = now(), -1
         while True:
@@ -188,12 +166,11 @@ class _Process:
 
 
 _process = _Process()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_process.count_fork)
+in_forked_child(_process.count_fork)
 
 _MOST_SECONDS = 10.0
 _is_ending = threading.Event()
-atexit.register(_is_ending.set)  # called before the core ends the threads that read ahead
+at_exit(_is_ending.set)  # called before the core ends the threads that read ahead
 
 
 def _stay_at_exit() -> None:

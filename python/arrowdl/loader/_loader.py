@@ -13,7 +13,6 @@ from arrowdl.loader._checks import require_function
 from arrowdl.loader._epoch.packed import check_pack
 from arrowdl.loader._files.file_plan import FilePlan, read_plan
 from arrowdl.loader._mix import open_mixture, read_sizes
-from arrowdl.loader._mixture.mixture import MixedSource
 from arrowdl.loader._open.share_plan import open_shared
 from arrowdl.loader._open.source import check_has_plan, open_source
 from arrowdl.loader._options import Step
@@ -39,7 +38,6 @@ from arrowdl.loader._settings.tokens import Tokens
 from arrowdl.loader._settings.unknown import NoOptions, refuse_unknown
 from arrowdl.loader._skip.tally import check_left_out
 from arrowdl.loader._skipped import Skipped
-from arrowdl.loader._sources.base import StreamSource
 from arrowdl.loader._storage.access import Access
 from arrowdl.loader._storage.disk_cache import open_cache
 from arrowdl.loader._types import Framework, NullsOption, RaggedOption, SourceLike
@@ -454,11 +452,7 @@ class Loader(AdaptedReader):
         TypeError
             The source has no files, or maps them into memory, or is a mixture.
         """
-        if isinstance(self._source, StreamSource):
-            raise TypeError("a stream has no plan: it has no files that are read in any order")
-        if isinstance(self._source, MixedSource):
-            raise TypeError("a mixture has no plan: make one of each of its Loaders")
-        return self._source.make_plan()
+        return self._source.files.make_plan()
 
 
 OPTIONS = frozenset(inspect.signature(Loader).parameters) - {"source", "unknown"}

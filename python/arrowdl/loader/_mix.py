@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._mixture.mixture import Member, MixedSource, read_stop
@@ -111,18 +111,18 @@ def _take_loader(name: str, loader: EpochReader) -> Member:
 
 
 def _require_indexed(name: str, source: Source) -> IndexedSource:
-    if isinstance(source, MixedSource):
+    if source.schedule:
         raise TypeError(
             f'"{name}" is a mixture, and a mixture takes sources: name the sources of '
             f'"{name}" here, each with its weight there times that of "{name}"'
         )
-    if not isinstance(source, IndexedSource):
+    if source.num_rows is None:
         raise TypeError(
             f'"{name}" is a stream: a mixture takes sources whose rows can be read in any order, '
             "such as files, datasets and tables. Make a table of it (pyarrow.table(stream)), or "
             "write it to files"
         )
-    return source
+    return cast("IndexedSource", source)
 
 
 def read_sizes(ranks: Ranks, batch_size: Any) -> Ranks:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import reprlib
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
@@ -17,15 +16,14 @@ from arrowdl.loader._buffer import log_buffer, settle_buffer
 from arrowdl.loader._checks import require_int
 from arrowdl.loader._empty import describe_empty
 from arrowdl.loader._epoch.compare_ranks import Comparison, Meeting
-from arrowdl.loader._epoch.packed import PackedMixture
+from arrowdl.loader._epoch.compare_states import compare_states
+from arrowdl.loader._epoch.kinds import open_epochs
 from arrowdl.loader._epoch.read import Reader
-from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
+from arrowdl.loader._epoch.sharding import Sharding, count_rest
 from arrowdl.loader._epoch.state import STATE_VERSION, UNREAD, Position, find_state
 from arrowdl.loader._epoch.world import find_world
 from arrowdl.loader._files.written_files import describe_files, warn_of_rewrites
 from arrowdl.loader._iterate import Received, SharePipeline, iterate
-from arrowdl.loader._mixture.mixture import ENDLESS, MixedSource
-from arrowdl.loader._mixture.shares import Phase
 from arrowdl.loader._options import Options, Step
 from arrowdl.loader._pipeline import Pipeline, WorkerPipeline
 from arrowdl.loader._progress import Bar, NoBar
@@ -34,11 +32,10 @@ from arrowdl.loader._skip.tally import (
     add_entry,
     check_lost,
     find_most,
-    find_share,
     name_entry,
 )
 from arrowdl.loader._skipped import Skipped, advise_skipping
-from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
+from arrowdl.loader._sources.base import ENDLESS, Source
 from arrowdl.loader._stats import Reporter, Stats
 from arrowdl.loader._workers.sending import check_sending
 
@@ -58,10 +55,9 @@ class EpochReader:
     """
 
     def __init__(self, source: Source, options: Options, filter: str | None = None) -> None:
-        self._identity = fingerprint(source) if isinstance(source, IndexedSource) else "stream"
-        self._snapshot = source.snapshot if isinstance(source, IndexedSource) else ""
-        stamps = source.list_stamps() if isinstance(source, IndexedSource) else ()
-        self._files = describe_files(stamps)
+        self._identity = source.identify()
+        self._snapshot = source.files.snapshot
+        self._files = describe_files(source.files.list_stamps())
         self._is_auto = options.buffer_size == "auto"
         self._filter = filter
         self._left_out: tuple[Skipped, ...] = ()
@@ -73,12 +69,12 @@ class EpochReader:
         self._iterators: WeakSet[Generator[Any]] = WeakSet()
 
     def _open(self, source: Source, options: Options) -> None:
-        if options.shuffle and isinstance(source, IndexedSource):
-            is_mixed = isinstance(source, MixedSource)  # whose sequences share each buffer
+        if options.shuffle:
+            is_mixed = bool(source.schedule)  # whose sequences share each buffer
             rows = options.buffer_rows if is_mixed else options.shuffled_rows
             source = source.cut_for_shuffle(rows)
         self._source = source
-        self._use(Pipeline(source, options))
+        self._use(Pipeline(open_epochs(source, options)))
 
     def _use(self, pipeline: Pipeline) -> None:
         self._options = pipeline.options
@@ -157,61 +153,20 @@ class EpochReader:
         self._source.check_process()
         rank, world_size = self._find_world()
         self._position = self._find_next()
-        sharding = self._pipeline.make_sharding(world_size, num_workers)
+        epochs = self._pipeline.epochs
+        sharding = epochs.make_sharding(world_size, num_workers)
         self._position.begin(sharding, may_go_on)
-        if isinstance(self._source, MixedSource) and self._options.pack is not None:
-            self._position.phases = list(self._source.phases)
-        elif isinstance(self._source, MixedSource):
-            position = self._position
-            phases = self._plan_phases(self._source, position)
-            if may_go_on and num_workers > 1 and step > 1 and position.phases not in ([], phases):
-                raise ValueError(
-                    "each worker of the DataLoader goes on from a state of its own, so that other "
-                    "weights, or steps of another size, would begin at another row in each: give "
-                    "the saved state to Loader.load_state_dict, and make the DataLoader then"
-                )
-            position.phases = phases
+        is_shared = may_go_on and num_workers > 1 and step > 1
+        epochs.begin(self._position, self._make_sharding, is_shared=is_shared)
         if self._options.sharding is not None:
-            own = self._pipeline.find_source(self._position)
-            rows = None if isinstance(own, StreamSource) else own.num_rows
+            rows = epochs.open(self._position).num_rows
             left = rows and count_rest(rows, self._position.list_stages())
             self._options.check_even(left, world_size)
         return Reader(self._position, rank, sharding, worker, step)
 
-    def _plan_phases(self, source: MixedSource, position: Position) -> list[Phase]:
-        """Return the phases of the epoch of `position`."""
-        saved, size = position.phases, self._options.global_batch_size
-        if size is None:  # a budget of tokens
-            plan, sharding = self._pipeline.plan, self._make_sharding()
-            assert plan is not None
-            stages = position.list_stages()
-            return plan.find_phases(source, saved, position.epoch, stages, sharding)
-        phases = source.plan(saved, position.count_steps(), size)
-        end = self._find_known_end(position)
-        known = [[phase for phase in some if phase.row < end] for some in (saved, phases)]
-        if saved and self._pipeline.plan is not None and known[0] != known[1]:
-            raise ValueError(
-                "the weights change within a window of batching=Buckets(...), whose rows are "
-                "sorted and were read in part: go on with the weights of the state up to row "
-                f"{end} of each sequence, set_epoch starts an epoch with others"
-            )
-        return phases
-
-    def _find_known_end(self, position: Position) -> int:
-        """Return the row of each sequence up to which the order of the rows is settled."""
-        plan, rows = self._pipeline.plan, position.count_rows()
-        if plan is None:
-            return rows
-        sharding = self._make_sharding()
-        if not self._options.counts_tokens:
-            return plan.find_window_end(rows, sharding)
-        source = self._pipeline.find_source(position)
-        assert isinstance(source, IndexedSource)
-        return plan.find_known_end(source, position.epoch, position.list_stages(), sharding)
-
     def _make_sharding(self) -> Sharding:
         """Return how rows are divided, whatever the number of workers."""
-        return self._pipeline.make_sharding(self._find_world()[1], 1)
+        return self._pipeline.epochs.make_sharding(self._find_world()[1], 1)
 
     def _find_next(self) -> Position:
         """Return where the next iterator begins."""
@@ -223,7 +178,8 @@ class EpochReader:
     def _is_complete(self, position: Position) -> bool:
         """Whether all batches were returned."""
         # A caller that knows the length, as Lightning does, asks for no more.
-        return position.is_begun and position.batches == self._pipeline.count_batches(position)
+        count = self._pipeline.epochs.count_batches(position) if position.is_begun else None
+        return count is not None and position.batches == count
 
     def _iterate(self, pipeline: SharePipeline, reader: Reader) -> Generator[Any]:
         if self._reporter is None:
@@ -269,7 +225,7 @@ class EpochReader:
 
     def _note_lost(self) -> None:
         """Log the documents that are in no block, unless there are too many."""
-        entries = [one for one in self._pipeline.list_lost() if one not in self._left_out]
+        entries = [one for one in self._pipeline.epochs.list_lost() if one not in self._left_out]
         if entries:
             check_lost(entries, self._source, self._options.max_skipped_rows)
             self._note_skipped(entries)
@@ -285,7 +241,7 @@ class EpochReader:
             if known and (rows := known.pop(key, None)):
                 unread.append(f"the {what} of {rows}")
         meeting = Meeting(state, reader.rank, reader.sharding.world_size)
-        if isinstance(self._source, StreamSource):
+        if self._source.num_rows is None:
             return meeting, None
         return meeting, Comparison(meeting, " and ".join(unread)).check
 
@@ -300,21 +256,12 @@ class EpochReader:
 
     def _find_most(self, position: Position) -> int:
         """Return how many rows, or blocks, may be skipped in an epoch, or in a pass."""
-        most, source = self._options.max_skipped_rows, self._pipeline.find_source(position)
-        if most is not None:
-            return most
-        if isinstance(source, PackedMixture) and source.num_rows >= ENDLESS:
-            assert isinstance(self._source, MixedSource)
-            return find_share(source.count_blocks(self._source.count_member_rows()))
-        return find_most(source)
+        most = self._options.max_skipped_rows
+        return find_most(self._pipeline.epochs.count_pass(position)) if most is None else most
 
     def _find_pass(self, position: Position) -> int:
         """Return how often a mixture without end has read as many rows as its sources have."""
-        source = self._source
-        if not (isinstance(source, MixedSource) and source.is_endless):
-            return 0
-        rows = self._pipeline.count_rows(position, self._make_sharding())
-        return rows * source.splits // source.count_member_rows()
+        return self._pipeline.epochs.count_passes(position, self._make_sharding())
 
     def _find_world(self) -> tuple[int, int]:
         options = self._options
@@ -328,11 +275,9 @@ class EpochReader:
             return NoBar()
         source, position = self._source, reader.position
         done = sum(stage.batches for stage in position.stages) + position.batches
-        if isinstance(source, StreamSource) or (
-            isinstance(source, MixedSource) and source.is_endless
-        ):
+        if source.num_rows is None or source.is_endless:
             return Bar(None, self.epoch, reader.count_own(done))
-        left = (self._pipeline.count_batches(position) or 0) - position.batches
+        left = (self._pipeline.epochs.count_batches(position) or 0) - position.batches
         # Another number of ranks, or of rows of a batch, may have read the part before.
         total = max(len(self), left)
         total, left = reader.count_own(total), reader.count_own(left)
@@ -387,28 +332,13 @@ class EpochReader:
         TypeError
             The source is a stream, whose rows are not known.
         """
-        if isinstance(self._source, StreamSource):
-            raise TypeError(
-                "a Loader over a stream has no length: its number of rows is unknown. PyTorch's "
-                f"DataLoader needs none: {_TORCH_ADVICE}"
-            )
-        if isinstance(self._source, MixedSource) and self._source.is_endless:
-            raise TypeError('a mixture of stop="repeat" has no length: it never ends')
-        sharding, plan, position = self._make_sharding(), self._pipeline.plan, Position(self.epoch)
-        if isinstance(self._source, MixedSource) and self._options.counts_tokens:
-            position.phases = self._plan_phases(self._source, position)
-        source = self._pipeline.find_source(position)
-        assert isinstance(source, IndexedSource)
-        if plan is not None:
-            return plan.find_steps(source, self.epoch, [], sharding).count
-        return count_batches(source.num_rows, sharding)
+        return self._pipeline.epochs.count_epoch(self.epoch, self._make_sharding())
 
     def __repr__(self) -> str:
         options, source = self._options, self._source
-        rows = "" if isinstance(source, StreamSource) else f"{source.num_rows} rows, "
-        if isinstance(source, MixedSource):
-            names = ", ".join(member.name for member in source.members)
-            rows = f"{names}, " if source.length >= ENDLESS else f"{rows}{names}, "
+        number, names = source.num_rows, [name for name, _ in source.list_members() if name]
+        rows = "" if number is None or number >= ENDLESS else f"{number} rows, "
+        rows += "".join(f"{name}, " for name in names)
         if options.pack is not None:
             rows += f"packed into blocks of {options.pack.length}, "
         order = f"shuffled with seed {options.seed}" if options.shuffle else "in order"
@@ -447,13 +377,8 @@ class EpochReader:
             of files of Hugging Face, ``"snapshot"`` names the version or the commit; ``"files"``
             has digests of the files' sizes and ETags.
         """
-        position = self._position.to_state()
-        # Those of rows to come follow from the weights that are given; a loaded state has no such.
-        if "phases" in position and self._position.sharding is not None:
-            known = max(1, self._find_known_end(self._position))
-            position["phases"] = [phase for phase in position["phases"] if phase[0] < known]
-        source = self._source
-        unread = "" if isinstance(source, StreamSource) else source.describe_unread()
+        epochs = self._pipeline.epochs
+        unread = self._source.describe_unread()
         return {
             "version": STATE_VERSION,
             "source": self._identity,
@@ -463,18 +388,9 @@ class EpochReader:
             "seed": self._options.seed,
             "shuffle": self._options.shuffle,
             "buffer_size": self._options.buffer_rows,
-            **self._describe_steps(),
-            **({} if self._options.pack is None else {"pack": self._pipeline.describe_pack()}),
-            **position,
+            **epochs.describe_steps(self._make_sharding),
+            **epochs.describe_position(self._position, self._make_sharding),
         }
-
-    def _describe_steps(self) -> dict[str, Any]:
-        """Return the items of a state that decide on the rows of each step."""
-        options, plan = self._options, self._pipeline.plan
-        if plan is None:
-            return {} if options.splits is None else {"splits": options.splits}
-        sharding = self._make_sharding()
-        return {"splits": sharding.splits, "steps": plan.describe(sharding)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Make the next iteration go on where `state` was saved.
@@ -507,109 +423,29 @@ class EpochReader:
             raise
 
     def _take_buffer(self, state: Mapping[str, Any]) -> None:
-        """Shuffle by the buffer of a state, if the user gave no number of rows."""
+        """Shuffle and sort by the buffer of a state, if the user gave no number of rows."""
         options, rows = self._options, state["buffer_size"]
-        if not self._is_auto or rows in (0, options.buffer_rows):
+        buffers = options.shuffle or options.bucket_by is not None
+        if not (self._is_auto and buffers and rows) or state["shuffle"] != options.shuffle:
             return
-        if state["shuffle"] == options.shuffle and (options.shuffle or options.bucket_by):
+        if rows != options.buffer_rows or not self._has_steps(state):
             self._open(self._source, options.with_buffer(rows))
+        if options.bucket_by is not None and not self._has_steps(state):
+            # A number of rows that a user gave is that of the windows, too.
+            self._open(self._source, replace(self._options, bucket_rows=None))
+
+    def _has_steps(self, state: Mapping[str, Any]) -> bool:
+        return bool(
+            state.get("steps")
+            == self._pipeline.epochs.describe_steps(self._make_sharding).get("steps")
+        )
 
     def _load(self, state: Mapping[str, Any]) -> None:
-        own = self.state_dict()
-        is_alike = all((state.get(key) is None) == (key not in own) for key in ("steps", "pack"))
-        if is_alike and state.get("splits") != own.get("splits"):
-            raise ValueError(
-                f"the state is of Ranks.splits={state.get('splits')}, and this Loader has "
-                f"Ranks.splits={own.get('splits')}: its rows have another order, so that some "
-                "would be lost or read twice. Make the Loader with the splits of the state; "
-                "set_epoch starts an epoch with others"
-            )
-        if state.get("steps") != own.get("steps"):
-            theirs, ours = _list_differences(state.get("steps"), own.get("steps"))
-            _check_unread(state.get("steps"), own.get("steps"))
-            raise ValueError(
-                f"the state is of steps with {theirs}, and this Loader has steps with {ours}: "
-                "other rows were read. Make the Loader with the options of the state; set_epoch "
-                "starts an epoch with others"
-            )
-        if state.get("pack") != own.get("pack"):
-            _check_unread(state.get("pack"), own.get("pack"))
-            raise ValueError(
-                f"the state is of batching={state.get('pack')}, and this Loader has "
-                f"batching={own.get('pack')}: its blocks have other tokens, so that some would be "
-                "lost or read twice. Make the Loader with the pack of the state"
-            )
-        if state["source"] != own["source"]:
-            self._refuse_snapshot(state)
-        elif state.get(UNREAD) != own.get(UNREAD):
-            then, now = (known.get(UNREAD, "no rows") for known in (state, own))
-            raise ValueError(
-                f"when the state was saved, the dictionaries of {then} could not be read, and now "
-                f"it is {now}: codes have other meanings. Restore the files as they were then, or "
-                "start an epoch with set_epoch, and give the values as vocabulary="
-            )
-        is_mixed = isinstance(self._source, MixedSource)
-        meanings = {"source": "dataset or stop=" if is_mixed else "dataset", "shuffle": "shuffle"}
-        if self._options.shuffle:
-            meanings |= {"seed": "seed", "buffer_size": "buffer_size"}
-        for key, meaning in meanings.items():
-            if state[key] != own[key]:
-                then, now = (
-                    known[key] or "auto" if key == "buffer_size" else known[key]
-                    for known in (state, own)
-                )
-                raise ValueError(
-                    f"the state is of another {meaning} ({then!r}, here {now!r}): its "
-                    "rows have another order, so that some would be lost or read twice"
-                )
+        compare_states(state, self.state_dict(), is_mixed=bool(self._source.schedule))
         position = Position.from_state(state)
-        if isinstance(self._source, MixedSource):
-            self._check_mixture(self._source, position)
-        elif isinstance(self._source, IndexedSource):
-            self._check_rows(self._pipeline.find_source(position), position)
+        self._pipeline.epochs.check_position(position, self._make_sharding)
         self._position = position
         warn_of_rewrites(state.get("files"), self._files)
-
-    def _refuse_snapshot(self, state: Mapping[str, Any]) -> None:
-        """Raise ValueError if the state is of another version of a table, or of another table."""
-        theirs = state.get("snapshot", "")
-        if isinstance(theirs, str) and theirs != self._snapshot:
-            raise ValueError(
-                f"the state is of {theirs or 'a source without versions'}, and this Loader reads "
-                f"{self._snapshot or 'a source without versions'}: other rows were read. Open "
-                "the version, or the revision, of the state to go on with its epoch; set_epoch "
-                "starts an epoch of this one"
-            )
-
-    def _check_rows(self, source: Source, position: Position) -> None:
-        """Raise ValueError if more was read than the source has."""
-        assert isinstance(source, IndexedSource)
-        plan, pack = self._pipeline.plan, self._options.pack
-        if isinstance(self._source, MixedSource) and self._source.is_endless:
-            position.check_tokens(0 if pack is None else pack.length)
-        if plan is None or not self._options.counts_tokens:
-            position.check_rows(source.num_rows)
-            return
-        plan.find_steps(source, position.epoch, position.stages, self._make_sharding())
-
-    def _check_mixture(self, source: MixedSource, position: Position) -> None:
-        count = len(source.members)
-        if any(len(phase.weights) != count for phase in position.phases):
-            raise ValueError(
-                f"the state is of a mixture of {len(position.phases[0].weights)} sources, and this "
-                f"one has {count}"
-            )
-        if self._options.pack is not None:
-            if position.phases not in ([], list(source.phases)):
-                raise ValueError(
-                    "the state is of a packed mixture by other weights: its blocks have other "
-                    "rows. Give the weights of the state, and others by set_epoch from the next "
-                    "epoch on"
-                )
-            self._check_rows(self._pipeline.find_source(position), position)
-            return
-        phases = self._plan_phases(source, position)
-        self._check_rows(source.with_phases(phases), position)
 
     def close(self) -> None:
         """End the worker processes and the epochs that are being read.
@@ -669,29 +505,3 @@ def _close(iterator: Generator[Any]) -> None:
         # Of Python, if the iterator runs: it looks by itself whether the loader was closed.
         if str(error) != "generator already executing":
             raise
-
-
-def _check_unread(theirs: Any, ours: Any) -> None:
-    """Raise ValueError if the lengths of other rows could not be read."""
-    if not (isinstance(theirs, Mapping) and isinstance(ours, Mapping)):
-        return
-    then, now = (own.get("unread", "no rows") for own in (theirs, ours))
-    if then != now:
-        raise ValueError(
-            f"when the state was saved, the lengths of {then} could not be read, and now it is "
-            f"{now}: steps have other rows. Restore the files as they were then, or start an epoch "
-            "with set_epoch"
-        )
-
-
-def _list_differences(theirs: Any, ours: Any) -> tuple[str, str]:
-    """Return what two descriptions of steps do not have in common, as texts."""
-
-    def describe(own: Any, other: Any) -> str:
-        if not isinstance(own, Mapping):
-            return "a number of rows" if own is None else reprlib.repr(own)
-        others = other if isinstance(other, Mapping) else {}
-        items = [f"{k}={v!r}" for k, v in own.items() if k not in others or others[k] != v]
-        return ", ".join(items) or "nothing more"
-
-    return describe(theirs, ours), describe(ours, theirs)

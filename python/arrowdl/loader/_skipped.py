@@ -22,6 +22,10 @@ _ADVICE = (
 Ranges = tuple[tuple[int, int], ...]
 
 
+class OptionError(ValueError):
+    """A filter or a schema does not suit the rows: the user's mistake, which is never skipped."""
+
+
 @dataclass(frozen=True)
 class Skipped:
     """Rows that a `Loader` skipped, and why.
@@ -87,7 +91,7 @@ def can_skip(error: BaseException) -> bool:
     """Whether an error of reading is of a file, rather than of the options or the system."""
     import pyarrow as pa
 
-    if isinstance(error, MemoryError) or not isinstance(error, Exception):
+    if isinstance(error, (MemoryError, OptionError)) or not isinstance(error, Exception):
         return False
     if isinstance(error, OSError) and error.errno in _OF_THE_SYSTEM:
         return False
@@ -116,7 +120,7 @@ def opening(left_out: list[Skipped] | None, *, has_filter: bool = False) -> Iter
     try:
         yield
     except Exception as error:
-        if has_filter and not isinstance(error, OSError):
+        if isinstance(error, OptionError) or (has_filter and not isinstance(error, OSError)):
             raise
         if left_out is None and (_is_of_content(error) or _is_of_content(error.__cause__)):
             error.add_note(_ADVICE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import struct
 import threading
@@ -11,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from arrowdl._core import make_borrowed_capsule
+from arrowdl._lifecycle import at_exit
 from arrowdl.testing._capsules import make_capsule
 from arrowdl.testing._structs import (
     CPU,
@@ -64,7 +64,7 @@ def released(made: Any) -> None:
     _unreleased.discard(made)
 
 
-@atexit.register
+@at_exit
 def _forget_leaked() -> None:
     """No callback in Python may run after the interpreter has ended."""
     for made in list(_unreleased):

@@ -30,10 +30,10 @@ def read_rows(source: Any, columns: list[str] | None = None, filter: Any = None)
     assert len(rows) == opened.num_rows
     if isinstance(opened, DataFilesSource):
         with tempfile.TemporaryDirectory() as folder:
-            opened.make_plan().save(f"{folder}/plan.json")
+            opened.files.make_plan().save(f"{folder}/plan.json")
             plan = FilePlan.load(f"{folder}/plan.json")
         planned = open_source(source, columns, filter, plan=plan)
-        assert (planned.describe(), planned.make_plan()) == (opened.describe(), plan)
+        assert (planned.describe(), planned.files.make_plan()) == (opened.describe(), plan)
         assert pa.table(planned.read(range(len(planned.units)))).to_pylist() == rows
     return rows
 

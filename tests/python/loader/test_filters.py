@@ -390,3 +390,74 @@ def test_file_objects_are_filtered_when_they_are_one_table() -> None:
         assert [i for batch in loader for i in batch["x"].tolist()] == rows
     with pytest.raises(TypeError, match="pyarrow expression"):
         arrowdl.Loader(files, 2, filter="x > 1")
+
+
+class OfViews(pa.ExtensionType):
+    """An extension type whose storage has views."""
+
+    def __init__(self, storage: pa.DataType) -> None:
+        super().__init__(storage, "test.of_views")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> OfViews:
+        return cls(storage)
+
+
+def make_unfiltered(rows: int) -> dict[str, pa.Array]:
+    """Make columns of types that pyarrow cannot filter."""
+    views = pa.array([f"text {i}" for i in range(rows)], pa.string_view())
+    ends = pa.array(range(rows + 1), pa.int32())
+    wrapped = pa.ExtensionArray.from_storage(OfViews(pa.string_view()), views)
+    lists = pa.ListArray.from_arrays(ends, views)
+    json = pa.ExtensionArray.from_storage(pa.json_(pa.string_view()), views)
+    return {
+        "extension": wrapped,
+        "extension of lists": pa.ExtensionArray.from_storage(OfViews(lists.type), lists),
+        "list": pa.ListArray.from_arrays(ends, wrapped),
+        "struct": pa.StructArray.from_arrays([wrapped], ["a"]),
+        "json": json,
+        "union": pa.UnionArray.from_sparse(pa.array([0] * rows, pa.int8()), [views]),
+        "runs": pa.RunEndEncodedArray.from_arrays(pa.array([rows], pa.int32()), views[:1]),
+    }
+
+
+@pytest.mark.parametrize("kind", ["arrow", "parquet"])
+@pytest.mark.parametrize("name", make_unfiltered(1))
+def test_types_that_pyarrow_cannot_filter(tmp_path: Path, name: str, kind: str) -> None:
+    rows = 40
+    column = make_unfiltered(rows)[name]
+    table = pa.table({"id": range(rows), "c": column})
+    path = tmp_path / f"a.{kind}"
+    if kind == "parquet" and name in ("union", "runs"):
+        pytest.skip("Parquet has no such type")
+    if kind == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table, max_chunksize=16)
+    pa.register_extension_type(OfViews(pa.string_view()))
+    try:
+        _check_kept(path, kind, column, range(rows))
+    finally:
+        pa.unregister_extension_type("test.of_views")
+
+
+def _check_kept(path: Path, kind: str, column: pa.Array, ids: range) -> None:
+    found: list[Any] = []
+
+    def note(batch: pa.RecordBatch) -> pa.RecordBatch:
+        found.extend(batch.column("c").to_pylist())
+        return batch.select(["id"])
+
+    for keep in (list(ids), [1, 2, 7, 30, 31, 39], [20], []):
+        filter = ds.field("id").isin(keep)
+        for source in (path, ds.dataset(path, format="ipc" if kind == "arrow" else kind)):
+            options: dict[str, Any] = {"filter": filter, "framework": "numpy"}
+            loader = arrowdl.Loader(source, 7, columns=["id"], **group(**options))
+            assert [i for batch in loader for i in batch["id"].tolist()] == keep
+            found.clear()
+            list(arrowdl.Loader(source, 7, transform_arrow=note, prefetch=0, **group(**options)))
+            assert found == [column[i].as_py() for i in keep]

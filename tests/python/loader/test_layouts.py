@@ -101,10 +101,39 @@ def test_a_list_that_cannot_be_read(tmp_path: Path, load: Open) -> None:
         state.write_text(json.dumps({"_data_files": [{"filename": name}]}))
         with pytest.raises(FileNotFoundError, match=r"which its state\.json lists"):
             load(tmp_path, "a")
-    for found in ([7], 7, [{}], None):
+    for found in ([7], 7, [{}], None, {}, [], "ab", [{"filename": 7}], [{"filename": None}]):
         state.write_text(json.dumps({"_data_files": found}))
-        with pytest.raises(ValueError, match="has no list of files"):
+        with pytest.raises(ValueError, match=r"the state\.json of '.*a' has no list of files"):
             load(tmp_path, "a")
+    state.write_text(json.dumps({"_data_files": [{"filename": "data-1.arrow"}] * 2}))
+    with pytest.raises(ValueError, match=r"the state\.json of '.*a' lists a file twice"):
+        load(tmp_path, "a/*.arrow")
+
+
+TORN = [b"", b'{"_data_files": [{"fi', b"\xff\xfe", b"[]", b"7", b"null", b"[" * 100_000]
+
+
+@pytest.mark.parametrize("data", TORN, ids=range(len(TORN)))
+def test_what_says_the_layout_is_torn(tmp_path: Path, load: Open, data: bytes) -> None:
+    save_dataset(tmp_path / "a", ["data-00000-of-00001.arrow"])
+    (tmp_path / "a" / "state.json").write_bytes(data)
+    for path in ("a", "a/*.arrow", "a/*"):
+        with pytest.raises(ValueError, match=r"^the state\.json of '.*a' is not (JSON|an object)"):
+            load(tmp_path, path)
+    (tmp_path / "a" / "dataset_info.json").unlink()
+    with pytest.raises(ValueError, match=r"^the state\.json of '.*a' is not (JSON|an object)"):
+        load(tmp_path, "a")
+    for name in ("dataset_info.json", "dataset_dict.json"):
+        folder = tmp_path / name[:-5]
+        write(folder / "x-train.arrow", 0)
+        write(folder / "x-test.arrow", 10)
+        for found in (data, b'{"splits": 7}', b'{"splits": [7]}', b'{"splits": "train"}'):
+            (folder / name).write_bytes(found)
+            with pytest.raises(ValueError, match=rf"^the {name} of '.*{name[:-5]}' (is not|names)"):
+                load(tmp_path, folder.name)
+    write(tmp_path / "b" / "x.arrow", 0)
+    (tmp_path / "b" / "state.json").write_bytes(data)  # of a training, for example
+    assert read(load(tmp_path, "b/*.arrow")) == list(range(10))
 
 
 def test_old_indices_are_refused(tmp_path: Path, load: Open) -> None:
@@ -155,15 +184,58 @@ def test_a_table_is_no_folder_of_files(tmp_path: Path, load: Open, kind: str) ->
     assert read(load(tmp_path, "a/t/y.parquet")) == list(range(10, 20))
 
 
-@pytest.mark.parametrize("kind", ["Delta Lake", "Iceberg", "Hudi"])
-def test_a_part_of_a_local_table_is_refused_alike(tmp_path: Path, kind: str) -> None:
-    write(tmp_path / "t" / "data" / "k=1" / "x.parquet", 0)
-    marker = tmp_path / "t" / TABLES[kind]
+PARTS_OF_TABLES = [
+    *("t/data", "t/data/k=1", "t/data/k=1/j=2", "t/data/k=1/j=*", "t/data/k=*", "t/data/k=?"),
+    *("t/data/k=*/*", "t/data/*/j=2/*.parquet", "t/data/**/*.parquet", "t/data/k=1/j=2/x.par*"),
+    *("t/k=1", "t/k=*", "t/k=*/*.parquet", "t/k=1/*.parquet", "t/k=[12]", "t/k=1/**/*.parquet"),
+    *("*/k=*", "*/k=*/*.parquet", "*/data/k=*", "t/*/*.parquet", "t/*/"),
+]
+
+
+@pytest.mark.parametrize("kind", sorted(TABLES.keys() - {"Lance"}))
+def test_a_part_of_a_table_is_refused_alike(tmp_path: Path, load: Open, kind: str) -> None:
+    write(tmp_path / "a" / "t" / "data" / "k=1" / "j=2" / "x.parquet", 0)
+    write(tmp_path / "a" / "t" / "k=1" / "x.parquet", 0)
+    marker = tmp_path / "a" / "t" / TABLES[kind]
     marker.parent.mkdir()
     marker.write_text("{}")
-    for path in ("t/data/k=1", "t/data", "t/data/k=*/*.parquet"):
-        with pytest.raises(ValueError, match=rf"t' is a table of {kind}"):
-            open_local(tmp_path, path)
+    for path in PARTS_OF_TABLES:
+        with pytest.raises(ValueError, match=rf"a/t' is .*{kind}"):
+            load(tmp_path, f"a/{path}")
+    assert read(load(tmp_path, "a/t/k=1/x.parquet")) == list(range(10)), "it is named"
+
+
+def test_a_partition_of_hudi_has_a_file_that_says_so(tmp_path: Path, load: Open) -> None:
+    write(tmp_path / "a" / "t" / "2026" / "01" / "x.parquet", 0)
+    (tmp_path / "a" / "t" / "2026" / "01" / ".hoodie_partition_metadata").write_text("{}")
+    for path in ("a/t/2026/01", "a/t/2026/*", "a/t/2026/01/*", "a/t"):
+        with pytest.raises(ValueError, match=r"01' is a table of Hudi"):
+            load(tmp_path, path)
+
+
+def test_the_folders_above_need_not_be_seen(tmp_path: Path) -> None:
+    write(tmp_path / "a" / "t" / "data" / "k=1" / "x.parquet", 0)
+    data = (tmp_path / "a" / "t" / "data" / "k=1" / "x.parquet").read_bytes()
+    store = MemoryStore({"a/t/data/k=1/x.parquet": data, "a/t/plain/x.parquet": data})
+
+    def refuse(kind: str, path: str) -> None:
+        if not path.startswith(("a/t/data", "a/t/plain")):
+            raise PermissionError(f"you may not see {path}")
+
+    store.fault = refuse
+    for path in ("a/t/data/k=1", "a/t/data", "a/t/data/k=*", "a/t/data/*/*.parquet"):
+        loader = arrowdl.Loader(
+            path, 10, framework="numpy", storage=arrowdl.Storage(filesystem=store.open())
+        )
+        assert read(loader) == list(range(10))
+    store.requests.clear()
+    arrowdl.Loader(
+        "a/t/plain/*.parquet",
+        10,
+        framework="numpy",
+        storage=arrowdl.Storage(filesystem=store.open()),
+    )
+    assert {path for _, path in store.requests} == {"a/t/plain", "a/t/plain/x.parquet"}
 
 
 def test_a_clone_of_the_hub_is_refused(tmp_path: Path, load: Open) -> None:

@@ -434,3 +434,36 @@ def test_a_packed_rank_gets_rows_from_everywhere() -> None:
     seen = np.concatenate([np.asarray(batch["tok"]).ravel() for batch in loader])
     assert seen.min() < rows * 0.1
     assert seen.max() > rows * 0.9
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("splits", [None, 2])
+def test_states_of_buckets_move_to_the_size_of_auto(
+    shuffle: bool, splits: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arrowdl.loader._options._BUCKET_ROWS", 100)
+    lists = [[1] * (i * 7 % 23 + 1) for i in range(600)]
+    table = pa.table({"id": range(600), "tokens": pa.array(lists, pa.list_(pa.int32()))})
+
+    def make(size: Any) -> arrowdl.Loader:
+        options: dict[str, Any] = {"seed": 3, "bucket_by": "tokens", "ragged": "padded"}
+        options |= {"shuffle": shuffle, "splits": splits, "columns": ["id", "tokens"]}
+        return arrowdl.Loader(table, 20, framework="numpy", **group(buffer_size=size, **options))
+
+    def read(loader: arrowdl.Loader) -> list[list[int]]:
+        return [batch["id"].tolist() for batch in loader]
+
+    largest = make("auto").state_dict()["buffer_size"]
+    resumed = make("auto")
+    for size in (60, "auto", 300, largest, "auto", largest):
+        loader = make(size)
+        iterator = iter(loader)
+        for _ in range(7):
+            next(iterator)
+        state = loader.state_dict()
+        left = [batch["id"].tolist() for batch in iterator]
+        resumed.load_state_dict(state)
+        assert read(resumed) == left, size
+        for other in {60, 300, largest} - {size}:
+            with pytest.raises(ValueError, match=r'window=.*"auto" takes those'):
+                make(other).load_state_dict(state)

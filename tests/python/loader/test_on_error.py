@@ -12,12 +12,13 @@ from typing import Any
 import arrowdl
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._skip.numbered import MISSING, NumberedSource, read_numbers
-from arrowdl.loader._skipped import NUMBER, can_skip
+from arrowdl.loader._skipped import CANNOT_READ, NUMBER, can_skip
 from arrowdl.loader._sources.base import IndexedSource
 from helpers.faults import flip_value, open_checked, truncate, write_checked
 from helpers.options import group
@@ -115,6 +116,62 @@ def test_only_damaged_files_are_said_to_be_skipped(folder: Path) -> None:
     with pytest.raises(OSError, match="CRC checksum") as caught:
         arrowdl.Loader(open_checked(folder), 10).map_dataset()[160]
     assert ADVICE not in str(caught.value.__notes__), "rows that are asked for cannot be skipped"
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "dataset", "decoder"])
+@pytest.mark.parametrize(
+    "filter",
+    [
+        ds.field("text").cast(pa.int32()) > 3,
+        pc.divide(pc.scalar(1), ds.field("id") - 130) > 0,
+        pc.match_substring_regex(ds.field("text"), "("),
+    ],
+    ids=["cast", "division", "regex"],
+)
+def test_a_filter_that_fails_is_not_skipped(folder: Path, kind: str, filter: Any) -> None:
+    source: Any = folder
+    if kind == "arrow":
+        source = str(folder / "*.arrow")
+        with pa.ipc.new_file(folder / "0.arrow", make_table(0).schema) as writer:
+            writer.write_table(make_table(0, 200))
+    elif kind == "dataset":
+        source = ds.dataset(folder)
+    extra = {"decoder": "polars"} if kind == "decoder" else {}
+    for options in ({}, {"on_error": "skip", "max_skipped_rows": MANY}):
+        with pytest.raises(ValueError, match=r"^filter=.* cannot be evaluated on the rows") as got:
+            list(
+                arrowdl.Loader(
+                    source, 10, framework="numpy", filter=filter, **group(**options, **extra)
+                )
+            )
+        assert str(folder) in str(got.value.__notes__)
+        assert ADVICE not in str(got.value.__notes__)
+        assert CANNOT_READ not in str(got.value.__notes__)
+
+
+def test_a_damaged_file_is_skipped_beside_a_filter(folder: Path) -> None:
+    flip_value(folder / "1.parquet", 2)
+    filter = pc.divide(pc.scalar(1000), ds.field("id") + 1) >= 4
+    loader = open_skipping(open_checked(folder), filter=filter)
+    assert flatten(read(loader)) == [i for i in all_but(range(150, 175)) if i < 250]
+
+
+@pytest.mark.parametrize("column", ["id", "text"])
+def test_a_type_that_does_not_suit_is_not_skipped(folder: Path, column: str) -> None:
+    schema = make_table(0).schema
+    place = schema.get_field_index(column)
+    source = ds.dataset(folder, schema=schema.set(place, pa.field(column, pa.int8())))
+    for options in ({}, {"on_error": "skip", "max_skipped_rows": MANY}, {"columns": [column]}):
+        with pytest.raises(ValueError, match=f'"{column}" of .* fit int8') as caught:
+            list(arrowdl.Loader(source, 10, framework="numpy", **group(**options)))
+        assert ADVICE not in str(getattr(caught.value, "__notes__", ""))
+    flip_value(folder / "1.parquet", 2)
+    wide = ds.dataset(
+        folder,
+        schema=schema.set(0, pa.field("id", pa.int32())),
+        format=open_checked(folder).format,
+    )
+    assert flatten(read(open_skipping(wide))) == all_but(range(150, 175))
 
 
 def overwrite_footer(path: Path) -> None:

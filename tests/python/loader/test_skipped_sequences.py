@@ -167,7 +167,7 @@ def test_random_faults_leave_the_other_rows_where_they_are(case: dict[str, Any])
         for world in [*made, whole]:
             assert len({len(loader) for loader in world.loaders}) == 1, "of all ranks"
             for loader in world.loaders:
-                loader._pipeline.prepare()
+                loader._pipeline.epochs.prepare()
         bad |= files.remove(case["removed"])
         if len(bad) == len(case["lengths"]):
             return

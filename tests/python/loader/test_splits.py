@@ -17,11 +17,11 @@ import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from arrowdl.loader._batches.assemble import Assembly
 from arrowdl.loader._epoch.sharding import Span
 from arrowdl.loader._epoch.shared_units import SharedUnits
 from arrowdl.loader._ipc.mapped import MappedSource
 from arrowdl.loader._parquet.dataset import DatasetSource
-from arrowdl.loader._pipeline import Pipeline
 from arrowdl.loader._sources.base import UnitOrder
 from helpers.options import group
 from helpers.random_cases import choose_examples
@@ -489,13 +489,13 @@ def test_rows_that_are_joined_are_not_copied_again(
 ) -> None:
     feather.write_feather(make_table(32, 32), tmp_path / "a.arrow", compression="uncompressed")
     given: list[Any] = []
-    choose = Pipeline._choose_converter
+    choose = Assembly._choose_converter
 
-    def note(self: Pipeline, access: Any) -> Any:
+    def note(self: Assembly, access: Any) -> Any:
         given.append(access)
         return choose(self, access)
 
-    monkeypatch.setattr(Pipeline, "_choose_converter", note)
+    monkeypatch.setattr(Assembly, "_choose_converter", note)
     monkeypatch.setattr(MappedSource, "for_writing", lambda self: pytest.fail("joined anyway"))
     for source in (make_table(32, 32), tmp_path):
         list(arrowdl.Loader(source, ranks=arrowdl.Ranks(global_batch_size=4, splits=4)))

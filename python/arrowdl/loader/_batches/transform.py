@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 from weakref import WeakSet
 
 from arrowdl._frameworks.threads import set_up_thread
+from arrowdl._lifecycle import first_at_exit
 from arrowdl.loader._batches.draws import Draws
 from arrowdl.loader._batches.padding import Counts
 
@@ -167,8 +167,7 @@ class _Threads:
         self._threads: list[Thread] = []
         self._is_closed = False
         if not _OPEN:
-            atexit.unregister(_close_all)
-            atexit.register(_close_all)  # what came last goes first
+            first_at_exit(_close_all)
         _OPEN.add(self)
 
     def run(self, task: _Task) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
+
+from arrowdl._lifecycle import in_forked_child
 
 _MOST_LOOKS = 1_000  # then some rank does not read this epoch
 _begun: Counter[tuple[str, int]] = Counter()  # meetings, by their subject and the rank
@@ -137,5 +138,4 @@ def _note_inherited() -> None:
         _inherited = None if find is None else find()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_note_inherited)
+in_forked_child(_note_inherited)

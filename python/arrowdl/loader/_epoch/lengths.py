@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from arrowdl import _core
-from arrowdl.loader._mixture.mixture import MixedSource
 from arrowdl.loader._skip.numbered import Faults, NumberedSource
 from arrowdl.loader._skipped import Skipped, describe_units, simplify
 from arrowdl.loader._sources.base import IndexedSource
@@ -116,15 +116,15 @@ class LengthsSource(IndexedSource):
     def _read(self) -> pa.RecordBatch:
         import pyarrow as pa
 
-        source = numbered = self._source.select(self._column)
-        if self._skips:
-            source = numbered = NumberedSource(source, 0)
+        source = self._source.select(self._column)
+        numbered = NumberedSource(source, 0) if self._skips else None
+        source = numbered or source
         parts = [
             measure_rows(array.field(self._column), self._column)
             for array in source.read(range(len(source.units)))
         ]
         source.check_read()
-        if isinstance(numbered, NumberedSource) and numbered.has_failures:
+        if numbered is not None and numbered.has_failures:
             self._lost = {i: simplify(error) for i, error in sorted(numbered.failures.items())}
             named = NumberedSource(self._source, 0, Faults(self._lost))
             self._entries = [named.describe_unit(unit) for unit in self._lost]
@@ -139,18 +139,12 @@ class LengthsSource(IndexedSource):
 
 def open_lengths(source: IndexedSource, column: str, *, skips: bool) -> IndexedSource:
     """Return the lengths of the rows of a source, or the mixture of those of a mixture."""
-    if not isinstance(source, MixedSource):
-        return LengthsSource(source, column, skips=skips)
-    sources = [LengthsSource(member.source, column, skips=skips) for member in source.members]
-    return source.with_sources(sources)
+    return source.map_members(partial(LengthsSource, column=column, skips=skips))
 
 
 def list_lengths(lengths: IndexedSource) -> list[LengthsSource]:
     """List the sources of `open_lengths`: one, or those of a mixture."""
-    sources = [lengths]
-    if isinstance(lengths, MixedSource):
-        sources = [member.source for member in lengths.members]
-    return [source for source in sources if isinstance(source, LengthsSource)]
+    return [cast("LengthsSource", own) for _, own in lengths.list_members()]
 
 
 def describe_lost(lengths: IndexedSource) -> str:

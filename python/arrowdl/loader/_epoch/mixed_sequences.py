@@ -24,14 +24,14 @@ class MixedSequences(EpochSequences):
     """
 
     def __init__(self, source: MixedSource, epoch: int) -> None:
-        self._source = source
+        self.source = source
         self._epoch = epoch
 
     def _open_none(self) -> _core.DeviceStream:
-        return self._source.read([])
+        return self.source.read([])
 
     def _open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
-        source = self._source
+        source = self.source
         turns = {index: Turns(source.phases, index, source.splits) for index, _ in wanted}
         counts = {i: (turns[i].count(span.start), turns[i].count(span.stop)) for i, span in wanted}
         members = []

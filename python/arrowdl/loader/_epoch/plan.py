@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from arrowdl import _core
 from arrowdl.loader._epoch.buckets import Buckets
@@ -17,24 +17,23 @@ from arrowdl.loader._epoch.lengths import (
     list_lengths,
     open_lengths,
 )
-from arrowdl.loader._epoch.mixed_sequences import MixedSequences
 from arrowdl.loader._epoch.read import Order
-from arrowdl.loader._epoch.sequences import EpochSequences, Sequences, locate_sequence
+from arrowdl.loader._epoch.sequences import EpochSequences, OpenSequences, locate_sequence
 from arrowdl.loader._epoch.sharding import Sharding, Span, Stage
 from arrowdl.loader._epoch.steps import (
-    EvenSteps,
     Part,
     Steps,
     TokenPlan,
     TokenSteps,
     Window,
     fill_steps,
+    find_even_steps,
 )
-from arrowdl.loader._mixture.mixture import ENDLESS, MixedSource
+from arrowdl.loader._mixture.mixture import MixedSource
 from arrowdl.loader._mixture.shares import Phase
 from arrowdl.loader._options import Options
 from arrowdl.loader._skip.numbered import Faults
-from arrowdl.loader._sources.base import IndexedSource, Source
+from arrowdl.loader._sources.base import ENDLESS, IndexedSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,26 +51,23 @@ class Plan:
 
     Parameters
     ----------
-    source : Source
+    source : IndexedSource
     order : Order
     options : Options
         With `is_planned`.
+    open : callable
+        Opens the sequences of an epoch, of the source or of its lengths.
 
     Raises
     ------
-    TypeError
-        The source is a stream, whose lengths are known when it has been read.
     ValueError
         The source lacks the column, or has several that may be meant.
     """
 
-    def __init__(self, source: Source, order: Order, options: Options) -> None:
-        if not isinstance(source, IndexedSource):
-            raise TypeError(
-                f"{options.name_plan()} needs the lengths of rows before they are read, and this "
-                "source is a stream, which is read from its start: give the Loader a table of its "
-                "rows (pyarrow.table(stream)), or write them to Parquet or Arrow IPC files"
-            )
+    def __init__(
+        self, source: IndexedSource, order: Order, options: Options, open: OpenSequences
+    ) -> None:
+        self._open = open
         self._order = order
         self._options = options
         self._column = options.bucket_by or options.token_column or _find_ragged(source)
@@ -193,13 +189,6 @@ class Plan:
                 phases.append(Phase(row, weights))
         return phases
 
-    def find_known_end(
-        self, source: IndexedSource, epoch: int, stages: Sequence[Stage], sharding: Sharding
-    ) -> int:
-        """Return the row of each sequence up to which the order of the rows is settled."""
-        row = self.find_steps(source, epoch, stages, sharding).find_row(0)
-        return self.find_window_end(row, sharding)
-
     def _find_rest(
         self, source: IndexedSource, epoch: int, stages: Sequence[Stage], sharding: Sharding
     ) -> TokenSteps:
@@ -274,7 +263,7 @@ class Plan:
     ) -> TokenSteps:
         assert sharding.splits is not None
         assert sharding.tokens is not None
-        order = (source.phases, source.is_endless) if isinstance(source, MixedSource) else ()
+        order = (tuple(source.phases), source.is_endless)
         key = (epoch, sharding.splits, sharding.tokens, start, order)
         made = self._kept.get(key)
         if made is None or not made.is_usable:
@@ -289,12 +278,11 @@ class Plan:
     ) -> TokenSteps:
         assert sharding.tokens is not None
         self._check_longest(sharding)
-        is_endless = isinstance(source, MixedSource) and source.is_endless
         if self._options.bucket_by is None:
             parts = self._plan_rows(source, epoch, sharding, start)
         else:
             parts = self._plan_windows(source, epoch, sharding, start)
-        return TokenSteps(sharding.tokens, TokenPlan(start, parts, is_endless=is_endless))
+        return TokenSteps(sharding.tokens, TokenPlan(start, parts, is_endless=source.is_endless))
 
     def _plan_rows(
         self, source: IndexedSource, epoch: int, sharding: Sharding, start: int
@@ -302,10 +290,9 @@ class Plan:
         assert sharding.tokens is not None
         assert sharding.splits is not None
         most, rows, cuts = sharding.tokens // sharding.splits, _CHUNK_ROWS, [start]
-        if isinstance(source, MixedSource):
-            # Other rows might fit into the step before, and move the one whose weights they have.
-            cuts += [phase.row for phase in source.phases if phase.row > start]
-            rows = min(rows, _ENDLESS_ROWS) if source.is_endless else rows
+        # Other rows might fit into the step before, and move the one whose weights they have.
+        cuts += [phase.row for phase in source.phases if phase.row > start]
+        rows = min(rows, _ENDLESS_ROWS) if source.is_endless else rows
         for begin, end in itertools.pairwise([*cuts, ENDLESS]):
             streams = self._open_lengths(source, epoch, sharding, begin, end)
             chunks = map(_align, self._read_tokens(streams, rows))
@@ -345,10 +332,7 @@ class Plan:
         """Return the lengths of the rows of `source` in the order of an epoch."""
         lengths = self._lengths
         assert lengths is not None
-        if isinstance(lengths, MixedSource):
-            assert isinstance(source, MixedSource)
-            return MixedSequences(lengths.with_turns_of(source), epoch)
-        return Sequences(lengths, self._order, epoch, splits, shares_units=False)
+        return self._open(lengths.with_turns_of(source), epoch, splits, shares_units=False)
 
     def _open_lengths(
         self,
@@ -420,29 +404,12 @@ class Plan:
         )
 
 
-def find_even_steps(rows: int, stages: Sequence[Stage], sharding: Sharding) -> EvenSteps:
-    """Return the steps that are left of an epoch, of one number of rows.
-
-    Parameters
-    ----------
-    rows : int
-        Of the epoch.
-    stages : sequence of Stage
-        What was read.
-    sharding : Sharding
-        With `splits`.
-    """
-    assert sharding.splits is not None
-    sizes = (stage.batches * stage.sharding.global_batch_size for stage in stages)
-    return EvenSteps(rows, sum(size // sharding.splits for size in sizes), sharding)
-
-
 def _find_longest(lengths: IndexedSource) -> tuple[int, int, str]:
     """Return the number of the longest row, its length, and the source that has it."""
-    if isinstance(lengths, LengthsSource):
-        return *lengths.find_longest(), "the source"
-    assert isinstance(lengths, MixedSource)
-    found = [(*_find_longest(own.source)[:2], f'"{own.name}"') for own in lengths.members]
+    found = []
+    for name, own in lengths.list_members():
+        row, length = cast("LengthsSource", own).find_longest()
+        found.append((row, length, f'"{name}"' if name else "the source"))
     return max(found, key=lambda item: item[1])
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from arrowdl import _core
 from arrowdl.loader._epoch.lanes import Arrangement, Lanes, arrange_units
 from arrowdl.loader._epoch.sharding import Rest, Sharding, Span, choose_share, count_turns
 from arrowdl.loader._epoch.state import Position
-from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, UnitOrder
+from arrowdl.loader._sources.base import IndexedSource, UnitOrder
 from arrowdl.loader._sources.row_bytes import count_buffer_rows, measure_stream
+from arrowdl.loader._sources.stream import StreamSource
+
+FindParts = Callable[[int, int], list[int]]  # of a batch, by its index and its rows
 
 
 @dataclass(frozen=True)
@@ -98,12 +102,12 @@ class Reader:
         return (own - 1) * self.step + self.worker + 1
 
 
-def read_batches(source: Source, order: Order, reader: Reader) -> _core.DeviceStream:
+def read_share(source: IndexedSource, order: Order, reader: Reader) -> _core.DeviceStream:
     """Read the remaining batches of one worker, an array for each batch.
 
     Parameters
     ----------
-    source : Source
+    source : IndexedSource
     order : Order
     reader : Reader
         With `step` equal to the number of workers.
@@ -113,13 +117,7 @@ def read_batches(source: Source, order: Order, reader: Reader) -> _core.DeviceSt
     OSError
         A file has changed since the source was opened.
     """
-    if isinstance(source, StreamSource):
-        return _read_sequence(source, order, reader)
     source.check_unchanged()
-    return _read_share(source, order, reader)
-
-
-def _read_share(source: IndexedSource, order: Order, reader: Reader) -> _core.DeviceStream:
     position, sharding = reader.position, reader.sharding
     rest = Rest(source.num_rows, position.stages)
     share = choose_share(len(rest), reader.rank, reader.worker, sharding, position.batches)
@@ -205,8 +203,28 @@ class EpochRows:
             position = end
 
 
-def _read_sequence(source: StreamSource, order: Order, reader: Reader) -> _core.DeviceStream:
-    """Read the whole stream, and keep this reader's batches and its rank's rows of them."""
+def read_stream(
+    source: StreamSource, order: Order, reader: Reader
+) -> tuple[_core.DeviceStream, FindParts | None]:
+    """Read a whole stream, and keep the batches of one worker and its rank's rows of them.
+
+    Returns also what counts the parts of a batch, if it has several.
+
+    Parameters
+    ----------
+    source : StreamSource
+    order : Order
+    reader : Reader
+        As in `read_share`.
+    """
+    has_parts = reader.sharding.splits not in (None, 1)
+    return (
+        _read_stream(source, order, reader),
+        partial(find_stream_parts, reader) if has_parts else None,
+    )
+
+
+def _read_stream(source: StreamSource, order: Order, reader: Reader) -> _core.DeviceStream:
     position, sharding = reader.position, reader.sharding
     stream = source.open(position.epoch)
     done = sum(

@@ -10,24 +10,19 @@ gets whole batches, whatever the number of workers.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from arrowdl import _core
 from arrowdl.loader._epoch.cut_rows import cut_rows
-from arrowdl.loader._epoch.mixed_sequences import MixedSequences
-from arrowdl.loader._epoch.packed import PackedMixture
-from arrowdl.loader._epoch.plan import Plan, find_even_steps
-from arrowdl.loader._epoch.read import Order, Reader
-from arrowdl.loader._epoch.sequences import EpochSequences, Sequences, locate_sequence
+from arrowdl.loader._epoch.read import FindParts, Reader
+from arrowdl.loader._epoch.sequences import EpochSequences, locate_sequence
 from arrowdl.loader._epoch.sharding import Sharding, Span, count_turns
 from arrowdl.loader._epoch.steps import Steps
-from arrowdl.loader._mixture.mixture import MixedSource
-from arrowdl.loader._sources.base import IndexedSource
 
 
 def read_splits(
-    source: IndexedSource, order: Order, reader: Reader, plan: Plan | None, *, reads_ahead: bool
-) -> tuple[_core.DeviceStream, Callable[[int, int], list[int]] | None]:
+    sequences: EpochSequences, rows: int, steps: Steps, reader: Reader, *, reads_ahead: bool
+) -> tuple[_core.DeviceStream, FindParts | None]:
     """Read the remaining batches of one worker, an array for each batch.
 
     Returns also what counts the rows of each sequence in an array, by the index of the array and
@@ -35,40 +30,20 @@ def read_splits(
 
     Parameters
     ----------
-    source : IndexedSource
-    order : Order
+    sequences : EpochSequences
+    rows : int
+        Of all sequences.
+    steps : Steps
+        That are left of the epoch.
     reader : Reader
         With `step` equal to the number of workers, and a sharding with `splits`.
-    plan : Plan, optional
-        If the steps depend on the lengths of the rows.
     reads_ahead : bool
         Whether a native thread joins the rows of the next batches.
-
-    Raises
-    ------
-    OSError
-        A file has changed since the source was opened.
     """
-    source.check_unchanged()
-    sharding, stages, number = reader.sharding, reader.position.stages, reader.position.epoch
-    rows = source.num_rows
-    if plan is None:
-        steps: Steps = find_even_steps(rows, stages, sharding)
-    else:
-        steps = plan.find_steps(source, number, stages, sharding)
-    turns = _Turns(source, reader, steps)
+    sharding = reader.sharding
+    turns = _Turns(rows, reader, steps)
     is_joined = copies_rows(sharding)
-    epoch: EpochSequences
-    if isinstance(source, PackedMixture):
-        epoch = source
-    elif isinstance(source, MixedSource):
-        epoch = MixedSequences(source, number)
-    else:
-        # Unless rows are copied, the source decides whose memory they are in.
-        epoch = Sequences(source, order, number, turns.splits, shares_units=is_joined)
-    if plan is not None and not isinstance(epoch, PackedMixture):
-        epoch = plan.sort(epoch, source, number, steps, sharding)
-    streams = epoch.open(turns.list_rows())
+    streams = sequences.open(turns.list_rows())
     stream = streams[0]
     if sharding.tokens is not None:
         # rebatch() leaves no array without rows
@@ -83,7 +58,7 @@ def read_splits(
     if turns.filler is None:
         return stream, count_parts
     reader.valid_rows[turns.count_left()] = 0
-    filler = map(epoch.copy_row, *zip(turns.filler, strict=True))  # read when it is needed
+    filler = map(sequences.copy_row, *zip(turns.filler, strict=True))  # read when it is needed
     return _core.from_arrow_stream(itertools.chain(stream, filler)), count_parts
 
 
@@ -120,13 +95,13 @@ class _Turns:
         A sequence and a row of it, for a last batch to which the rank's own sequences give none.
     """
 
-    def __init__(self, source: IndexedSource, reader: Reader, steps: Steps) -> None:
+    def __init__(self, rows: int, reader: Reader, steps: Steps) -> None:
         sharding = reader.sharding
         assert sharding.splits is not None
         self.splits = sharding.splits
         self.rows = sharding.global_batch_size // self.splits
         self.skip = self.rows * (sharding.num_workers - 1)
-        self._total = source.num_rows
+        self._total = rows
         self._reader = reader
         self._steps = steps
         self._batches = steps.count

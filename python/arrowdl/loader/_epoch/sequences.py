@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from arrowdl import _core
 from arrowdl.loader._epoch.lanes import Lanes
@@ -92,6 +92,14 @@ class EpochSequences(ABC):
     @abstractmethod
     def _open_none(self) -> _core.DeviceStream:
         """Return a stream without rows."""
+
+
+class OpenSequences(Protocol):
+    """Opens the sequences of an epoch of a source."""
+
+    def __call__(
+        self, source: IndexedSource, epoch: int, splits: int, *, shares_units: bool
+    ) -> EpochSequences: ...
 
 
 class Sequences(EpochSequences):

@@ -9,7 +9,7 @@ from functools import partial
 from threading import RLock, get_ident
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from arrowdl.loader._epoch.sharding import Sharding, count_batches
+from arrowdl.loader._epoch.sharding import Sharding, Stage, count_batches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -281,3 +281,20 @@ def _view(tokens: pa.Array) -> memoryview:
     """Return the values of an int64 array without nulls, which are not copied."""
     values = memoryview(tokens.buffers()[1]).cast("q")
     return values[tokens.offset : tokens.offset + len(tokens)]
+
+
+def find_even_steps(rows: int, stages: Sequence[Stage], sharding: Sharding) -> EvenSteps:
+    """Return the steps that are left of an epoch, of one number of rows.
+
+    Parameters
+    ----------
+    rows : int
+        Of the epoch.
+    stages : sequence of Stage
+        What was read.
+    sharding : Sharding
+        With `splits`.
+    """
+    assert sharding.splits is not None
+    sizes = (stage.batches * stage.sharding.global_batch_size for stage in stages)
+    return EvenSteps(rows, sum(size // sharding.splits for size in sizes), sharding)

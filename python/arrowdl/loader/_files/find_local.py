@@ -131,7 +131,7 @@ def _expand_path(path: str) -> Root:
     listing = Listing()
     if os.path.isdir(path):
         base = make_absolute(path)
-        check_above(base)
+        check_above(base, set())
         _list_directory(base, listing)
         if not (files := listing.sort()):
             raise FileNotFoundError(f"no file in the directory {path!r} or below it")
@@ -199,6 +199,7 @@ def _match(pattern: str, listing: Listing) -> None:
     base = _find_base(pattern)
     written = [part for part in Path(pattern).parts if is_hidden(part)]
     files: dict[str, dict[str, str]] = {}
+    checked: set[str] = set()
     for path in glob.glob(pattern, recursive=True):
         parts = Path(os.path.relpath(path, base)).parts
         way = list(accumulate(parts, os.path.join, initial=base))
@@ -206,12 +207,13 @@ def _match(pattern: str, listing: Listing) -> None:
             continue
         absolute = make_absolute(path)
         if os.path.isdir(path):
+            check_above(absolute, checked)
             _list_directory(absolute, listing, tuple(map(os.path.realpath, way[:-1])))
         else:
             folder, name = os.path.split(absolute)
             files.setdefault(folder, {})[name] = absolute
     for folder, own in files.items():
-        check_above(folder)
+        check_above(folder, checked)
         listing.add(open_folder(folder, os.listdir(folder)), own, are_matches=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from arrowdl.loader._files.find_local import (
     read_path,
     skip_documents,
 )
-from arrowdl.loader._files.layouts import Folder, Listing
+from arrowdl.loader._files.layouts import MARKERS, Folder, Listing
 from arrowdl.loader._storage.access import Access
 from arrowdl.loader._storage.readers import Stamp
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
@@ -92,6 +93,7 @@ def _find_shared(files: Sequence[str]) -> str:
 class _Lister:
     def __init__(self, filesystem: fs.FileSystem) -> None:
         self._filesystem = filesystem
+        self._checked: set[str] = set()
 
     def expand(self, path: str) -> Root | None:
         """List the files of a directory or pattern; None for a single file."""
@@ -113,6 +115,7 @@ class _Lister:
                 return None
             base = path
             if kind == fs.FileType.Directory:
+                self._check_above(path)
                 self._list_data(path, found)
             is_pattern = is_pattern or kind != fs.FileType.Directory
         names = found.sort()
@@ -155,18 +158,52 @@ class _Lister:
         parts = _relate(base, pattern)
         written = [part for part in parts if is_hidden(part)]
         is_flat = _is_flat(parts)
+        folders = _list_names(base, listed)
         found = []
         for info in listed:
             names = _relate(base, info.path)
             if not _is_below(names, parts) or has_marker(names, written):
                 continue
             if is_flat and info.type == fs.FileType.Directory:
+                self._check_between(base, info.path, folders)
                 self._list_data(info.path, listing)
             else:
                 found.append(info)
-        folders = _list_names(base, listed)
+        if listing or found:
+            self._check_above(base)
         for folder, own in _list_files(found).items():
+            self._check_between(base, folder, folders)
             listing.add(self._open_folder(folder, folders), own, are_matches=True)
+
+    def _check_between(self, base: str, path: str, folders: dict[str, set[str]]) -> None:
+        """Raise ValueError if `base` or a folder between it and `path` is a table."""
+        parent = path.rpartition("/")[0]
+        while len(parent) >= len(base.rstrip("/")) and parent not in self._checked:
+            self._checked.add(parent)
+            self._check_names(parent, [name for name in MARKERS if name in folders.get(parent, ())])
+            parent = parent.rpartition("/")[0]
+
+    def _check_above(self, path: str) -> None:
+        """Raise ValueError if a folder above `path` is a table, as far as the names hint at one.
+
+        Each folder is a request; where a user may not look, nothing is known.
+        """
+        import pyarrow.fs as fs
+
+        from arrowdl.loader._storage.handlers import ask_for_files
+
+        parent, _, name = path.rstrip("/").rpartition("/")
+        while parent and _is_of_table(name) and not _is_of_web(path):
+            asked = [f"{parent}/{marker}" for marker in MARKERS]
+            with suppress(OSError):
+                infos = ask_for_files(self._filesystem, asked)
+                found = [own.path for own in infos if own.type == fs.FileType.Directory]
+                self._check_names(parent, [own.rpartition("/")[2] for own in found])
+            parent, _, name = parent.rpartition("/")
+
+    def _check_names(self, path: str, markers: Sequence[str]) -> None:
+        if markers:
+            self._open_folder(path, {path: set(markers)}).check()
 
     def _open_folder(self, path: str, folders: dict[str, set[str]]) -> Folder:
         def read(name: str) -> bytes:
@@ -217,6 +254,11 @@ def _relate(base: str, path: str) -> list[str]:
 def _is_flat(parts: Sequence[str]) -> bool:
     """Whether the names of one directory say what matches a pattern."""
     return len(parts) == 1 and parts[0] != "**"
+
+
+def _is_of_table(name: str) -> bool:
+    """Whether tables name folders of their files so."""
+    return name == "data" or "=" in name
 
 
 def _is_of_web(path: str) -> bool:

@@ -8,8 +8,14 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-# What Hugging Face's datasets writes beside data: the results of map(), filter(), shuffle() ...
+from arrowdl.loader._skipped import describe
+
+# What Hugging Face's save_to_disk() writes.
+_SAVED = re.compile(r"data-\d+-of-\d+\.arrow")
+# What it writes beside data: the results of map(), filter(), shuffle() ...
 _CACHED = re.compile(r"cache-[0-9a-f]+(_\d+_of_\d+)?\.arrow")
+# Of the folder of a table, whose files are below it, too.
+MARKERS = ("_delta_log", ".hoodie", "_spark_metadata", "metadata")
 _ALL_FILES = "or give the list of its files, glob.glob(...), to read them all"
 
 ListNames = Callable[[str], Collection[str]]  # takes a folder below, lists the names in it
@@ -59,7 +65,7 @@ class Folder:
             )
         if "_versions" in names and "data" in names:
             return "a dataset of Lance", f"give lance.dataset({path!r})"
-        if ".hoodie" in names:
+        if any(name.startswith(".hoodie") for name in names):  # each partition has such a file
             return "a table of Hudi", "write the rows that an engine reads to Parquet files"
         if "_spark_metadata" in names:
             return (
@@ -79,17 +85,17 @@ class Folder:
         Raises
         ------
         ValueError
-            They are those of several splits.
+            They are those of several splits, or what says so cannot be read.
         """
         if "dataset_dict.json" in self.names:
-            splits = self._load("dataset_dict.json").get("splits", ())
+            splits = self._list_splits("dataset_dict.json")
             raise ValueError(
                 f"{self.path!r} is a DatasetDict of Hugging Face, with the splits "
                 f"{', '.join(map(repr, splits))}: give the folder of one of them, "
                 f"{self.path + '/' + next(iter(splits), '...')!r}"
             )
         if "state.json" in self.names:
-            state = self._load("state.json")
+            state = self._load_state()
             if "_data_files" in state:
                 return self._choose_saved(state, files)
         if "dataset_info.json" in self.names:
@@ -106,12 +112,13 @@ class Folder:
                 "wrote it: load it by such a version, and save it again after flatten_indices()"
             )
         try:
-            saved = [str(file["filename"]) for file in state["_data_files"]]
+            saved = [file["filename"] for file in state["_data_files"]]
         except (TypeError, KeyError):
-            raise ValueError(
-                f"the state.json of {self.path!r} has no list of files: copy the folder again, or "
-                "save the dataset again"
-            ) from None
+            saved = []
+        if not saved or not all(isinstance(name, str) for name in saved):
+            raise self._refuse("state.json", "has no list of files")
+        if len(set(saved)) < len(saved):
+            raise self._refuse("state.json", "lists a file twice")
         missing = [name for name in saved if name not in self.names]
         if missing:
             raise FileNotFoundError(
@@ -122,7 +129,7 @@ class Folder:
 
     def _check_splits(self, files: Sequence[str]) -> None:
         """Raise ValueError if files that load_dataset() has cached are of several splits."""
-        splits = list(self._load("dataset_info.json").get("splits") or ())
+        splits = self._list_splits("dataset_info.json")
         found = [
             split
             for split in splits
@@ -134,23 +141,45 @@ class Folder:
                 f"Hugging Face: give a pattern for one, {self.path + f'/*-{found[0]}*.arrow'!r}"
             )
 
+    def _list_splits(self, name: str) -> list[str]:
+        splits = self._load(name).get("splits") or ()
+        if not isinstance(splits, (list, dict)) or not all(isinstance(own, str) for own in splits):
+            raise self._refuse(name, "names no splits")
+        return list(splits)
+
+    def _load_state(self) -> Mapping[str, Any]:
+        """Read what save_to_disk() lists; empty if another program wrote a file of this name."""
+        try:
+            return self._load("state.json")
+        except ValueError:
+            saved = (name for name in self.names if _SAVED.match(name) or _CACHED.match(name))
+            if "dataset_info.json" in self.names or any(saved):
+                raise
+            return {}
+
     def _load(self, name: str) -> Mapping[str, Any]:
-        """Read an object of JSON; an empty one if the file is something else."""
+        """Read an object of JSON; raise ValueError if the file is something else."""
         try:
             found = json.loads(self._read(name))
-        except ValueError:
-            return {}
-        return found if isinstance(found, dict) else {}
+        except (ValueError, RecursionError) as error:
+            raise self._refuse(name, f"is not JSON ({describe(error)})") from None
+        if not isinstance(found, dict):
+            raise self._refuse(name, "is not an object of JSON")
+        return found
+
+    def _refuse(self, name: str, why: str) -> ValueError:
+        return ValueError(
+            f"the {name} of {self.path!r} {why}: copy the folder again, save the dataset again, "
+            f"{_ALL_FILES}"
+        )
 
 
-def check_above(path: str) -> None:
-    """Raise ValueError if a local folder above `path` is a table."""
+def check_above(path: str, checked: set[str]) -> None:
+    """Raise ValueError if a local folder above `path` is a table; add those above to `checked`."""
     child = path
-    while (parent := os.path.dirname(child)) != child:
-        markers = ["_delta_log", ".hoodie"]
-        if os.path.basename(child) == "data":
-            markers.append("metadata")
-        found = [name for name in markers if os.path.isdir(os.path.join(parent, name))]
+    while (parent := os.path.dirname(child)) != child and parent not in checked:
+        checked.add(parent)
+        found = [name for name in MARKERS if os.path.isdir(os.path.join(parent, name))]
         if found:
             open_folder(parent, found).check()
         child = parent

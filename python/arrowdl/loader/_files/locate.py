@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl.loader._schema.fields import has_column
-from arrowdl.loader._schema.filters import add_mask
+from arrowdl.loader._schema.filters import add_mask, apply_filter, find_columns
+from arrowdl.loader._skipped import OptionError, describe
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,6 +54,11 @@ def find_damage(
     -------
     str
         Empty if none fails.
+
+    Raises
+    ------
+    OptionError
+        The filter or the types of the dataset fail, on rows that can be read.
     """
     for candidate in candidates:
         if found := _describe_damage(candidate, schema, columns, filter):
@@ -82,8 +88,11 @@ def _describe_damage(
     for part in parts:
         if _can_read(part, schema, list(columns), filter):
             continue
-        bad = next((name for name in columns if not _can_read(part, schema, [name], None)), None)
         group = f", row group {part.row_groups[0].id}" if hasattr(part, "row_groups") else ""
+        _check_filter(part, schema, filter, f"{path!r}{group}")
+        bad = next((name for name in columns if not _can_read(part, schema, [name], None)), None)
+        if bad is not None:
+            _check_type(part, schema, bad, f"{path!r}{group}")
         column = "" if bad is None else f', column "{bad}"'
         without = "" if bad is None else ", or read the other columns, columns="
         return (
@@ -112,6 +121,49 @@ def _can_read(fragment: ds.Fragment, schema: pa.Schema, columns: list[str], filt
     except Exception:
         return False
     return True
+
+
+def _check_filter(fragment: ds.Fragment, schema: pa.Schema, filter: Any, name: str) -> None:
+    """Raise OptionError if `filter` fails on the rows, which can be read, of what has `name`."""
+    import pyarrow as pa
+
+    if filter is None:
+        return
+    needed = find_columns(schema.names, [], filter)
+    columns = [name for name in schema.names if name in needed]
+    try:
+        for batch in fragment.scanner(schema, columns=columns).to_batches():
+            apply_filter(pa.table(batch), filter)
+    except OptionError as error:
+        error.add_note(f"while arrowdl.Loader read {name}")
+        raise
+    except Exception:  # the file fails, not the filter
+        return
+
+
+def _check_type(fragment: ds.Fragment, schema: pa.Schema, column: str, name: str) -> None:
+    """Raise OptionError if a column that can be read does not have values of the dataset's type."""
+    import pyarrow as pa
+
+    own = fragment.physical_schema
+    if not has_column(column, own) or own.field(column).type == schema.field(column).type:
+        return
+    type = schema.field(column).type
+    try:
+        for batch in fragment.scanner(own, columns=[column]).to_batches():
+            try:
+                batch.column(0).cast(type)
+            except pa.ArrowException as error:
+                raise OptionError(
+                    f'column "{column}" of {name} is {own.field(column).type}, and not all of '
+                    f"its values fit {type}, the type in the schema of the dataset "
+                    f"({describe(error)}): give the dataset a schema with a type that holds them, "
+                    "or leave the file out"
+                ) from error
+    except OptionError:
+        raise
+    except Exception:  # the file fails, not the type
+        return
 
 
 def find_nulls(fragments: Sequence[ds.Fragment], column: str) -> str:

@@ -34,7 +34,7 @@ class TorchDataset(IterableDataset[Any]):  # type: ignore[misc]
     def __init__(self, loader: EpochReader, *, valid_rows: bool = False) -> None:
         self._loader = loader
         self._has_valid_rows = valid_rows
-        loader._pipeline.prepare()  # for workers that are forked
+        loader._pipeline.epochs.prepare()  # for workers that are forked
         self._iterations = Iterations()
         self._start = ""  # in a worker: where the training was when it started
         self._has_own_state = False

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from arrowdl import _core
 from arrowdl.loader._libraries.ranges import RangeSource
 from arrowdl.loader._schema.fields import choose_columns, select_fields
-from arrowdl.loader._schema.vocabulary import make_empty
+from arrowdl.loader._schema.vocabulary import make_empty, make_table
+from arrowdl.loader._sources.files import NamedVersion, SourceFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,14 +46,14 @@ class SelectedSource(RangeSource):
         return list(self._names)
 
     @property
-    def snapshot(self) -> str:
-        return self._snapshot
+    def files(self) -> SourceFiles:
+        return NamedVersion(self._snapshot, self.refuse_plan())
 
     def describe(self) -> str:
         return f"{self._schema.to_string()} {self.num_rows} selected {self._snapshot}"
 
     def _make_empty(self) -> pa.RecordBatch:
-        return make_empty(self._select(self._schema.empty_table()).schema)
+        return make_empty(self._select(make_table(self._schema)).schema)
 
     def _select(self, table: pa.Table) -> pa.Table:
         return table if self._columns is None else select_fields(table, self._columns)

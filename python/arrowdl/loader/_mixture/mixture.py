@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from arrowdl import _core
+from arrowdl.loader._mixture.files import MixedFiles
 from arrowdl.loader._mixture.shares import Phase, Schedule, Turns, plan_phases
 from arrowdl.loader._schema.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._schema.vocabulary import (
@@ -18,14 +19,13 @@ from arrowdl.loader._schema.vocabulary import (
     list_dictionaries,
     make_empty,
 )
-from arrowdl.loader._sources.base import IndexedSource, UnitOrder
-from arrowdl.loader._storage.readers import Stamp
+from arrowdl.loader._sources.base import ENDLESS, IndexedSource, UnitOrder
+from arrowdl.loader._sources.files import SourceFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Stop = Literal["first", "all", "repeat"]
-ENDLESS = 2**50  # rows of each sequence
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,7 @@ class MixedSource(IndexedSource):
         self.members = members
         self.schedule = schedule
         self.stop = stop
+        self.is_endless = stop == "repeat"
         self.splits = splits
         self.origin = origin
         self._dictionaries: Dictionaries | None = None
@@ -160,7 +161,7 @@ class MixedSource(IndexedSource):
     def go_on(self, phases: Sequence[Phase]) -> MixedSource:
         """Return the mixture by other weights, which has no end."""
         made = copy(self)
-        made.stop = "repeat"
+        made.stop, made.is_endless = "repeat", True
         made._use(phases)
         return made
 
@@ -173,11 +174,11 @@ class MixedSource(IndexedSource):
             return ENDLESS
         return made.length
 
-    def with_turns_of(self, other: MixedSource) -> MixedSource:
-        """Return a mixture of sources of as many rows in the order of `other`."""
+    def with_turns_of(self, other: IndexedSource) -> MixedSource:
+        mixture = cast("MixedSource", other)
         made = copy(self)
-        made.stop, made.phases, made.length = other.stop, other.phases, other.length
-        made.units = other.units
+        made.stop, made.is_endless, made.units = mixture.stop, mixture.is_endless, mixture.units
+        made.phases, made.length = mixture.phases, mixture.length
         return made
 
     def with_phases(self, phases: Sequence[Phase]) -> MixedSource:
@@ -190,11 +191,10 @@ class MixedSource(IndexedSource):
             self._other = made  # asked for again at each step
         return self._other
 
-    def with_sources(self, sources: Sequence[IndexedSource]) -> MixedSource:
-        """Return the mixture of other sources of as many rows, in the same order, by no name."""
+    def map_members(self, change: Callable[[IndexedSource], IndexedSource]) -> MixedSource:
+        """Return the mixture of what `change` makes of each source, of as many rows."""
         made = copy(self)
-        pairs = zip(self.members, sources, strict=True)
-        made.members = [replace(member, source=source) for member, source in pairs]
+        made.members = [replace(own, source=change(own.source)) for own in self.members]
         made.origin = made._schema = made._dictionaries = made._other = None
         return made
 
@@ -205,10 +205,8 @@ class MixedSource(IndexedSource):
         made._schema = made.make_empty(0).schema
         return made
 
-    @property
-    def is_endless(self) -> bool:
-        """Whether an epoch has no end."""
-        return self.stop == "repeat"
+    def list_members(self) -> list[tuple[str, IndexedSource]]:
+        return [(member.name, member.source) for member in self.members]
 
     def _check_members(self) -> None:
         first = self.members[0]
@@ -303,6 +301,10 @@ class MixedSource(IndexedSource):
         made._other = None
         return made
 
+    def list_buffers(self, rows: int) -> list[tuple[str, IndexedSource, int]]:
+        own = [member for member in self.members if not member.is_loader]
+        return [(member.name, member.source, member.buffer_size or 0) for member in own]
+
     def estimate_row_bytes(self) -> float:
         return max(member.source.estimate_row_bytes() for member in self.members)
 
@@ -345,15 +347,8 @@ class MixedSource(IndexedSource):
         return _core.from_arrow_stream(map(add, itertools.chain([empty], stream)))
 
     @property
-    def snapshot(self) -> str:
-        return "; ".join(
-            f"{member.name}: {member.source.snapshot}"
-            for member in self.members
-            if member.source.snapshot
-        )
-
-    def list_stamps(self) -> list[Stamp]:
-        return [stamp for member in self.members for stamp in member.source.list_stamps()]
+    def files(self) -> SourceFiles:
+        return MixedFiles([(member.name, member.source.files) for member in self.members])
 
     def describe(self) -> str:
         parts = []
@@ -362,10 +357,6 @@ class MixedSource(IndexedSource):
             order = f" {member.buffer_size} {member.seed}" if is_own else ""
             parts.append(f"{member.name!r} {member.source.describe()}{order}")
         return f"mixture {self.stop} {parts}"
-
-    def find_nulls(self, column: str) -> str:
-        found = (member.source.find_nulls(column) for member in self.members)
-        return next(filter(None, found), "")
 
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
         super().use_vocabulary(vocabulary)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from arrowdl.loader._files.file_plan import FilePlan
-from arrowdl.loader._sources.base import IndexedSource, Source
+from arrowdl.loader._sources.base import Source
 
 
 def open_shared(open: Callable[[FilePlan | None], Source]) -> Source:
@@ -41,15 +41,13 @@ def open_shared(open: Callable[[FilePlan | None], Source]) -> Source:
         if not isinstance(plan, FilePlan):
             raise RuntimeError(f'rank 0 could not make the plan of Storage.plan="share": {plan}')
         source = open(plan)
-        if isinstance(source, IndexedSource) and (kept := source.find_footers()) is not None:
+        if (kept := source.files.footers) is not None:
             kept.add_footers(footers)
         return source
     try:
         source = open(None)
-        if not isinstance(source, IndexedSource):
-            raise TypeError('Storage.plan="share": a stream has no plan')
-        kept = source.find_footers()
-        made = [source.make_plan(), {} if kept is None else kept.list_footers()]
+        kept = source.files.footers
+        made = [source.files.make_plan(), {} if kept is None else kept.list_footers()]
     except BaseException as error:  # the others wait for it
         group.broadcast_object_list([f"{type(error).__name__}: {error}", None], src=0)
         raise

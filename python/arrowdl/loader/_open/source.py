@@ -25,8 +25,9 @@ from arrowdl.loader._parquet.open_dataset import open_dataset, reads_units
 from arrowdl.loader._parquet.planned import describe_dataset
 from arrowdl.loader._schema.vocabulary import Vocabulary
 from arrowdl.loader._skipped import Skipped
-from arrowdl.loader._sources.base import Source, StreamSource
+from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.forked import find_home
+from arrowdl.loader._sources.stream import StreamSource
 from arrowdl.loader._sources.table import DeviceSource, TableSource
 from arrowdl.loader._storage.access import Access
 from arrowdl.loader._tables.delta import open_delta

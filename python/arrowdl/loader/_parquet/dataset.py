@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
-from itertools import accumulate, chain
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl import _core
 from arrowdl.loader._clock import Clock
 from arrowdl.loader._files.file_plan import FilePlan
-from arrowdl.loader._files.locate import Candidate, find_nulls, split_row_groups
+from arrowdl.loader._files.locate import Candidate, split_row_groups
 from arrowdl.loader._files.stamps import FileStamps, check_footers, is_local
 from arrowdl.loader._ipc.in_memory import is_ipc
+from arrowdl.loader._parquet.codes import Codes
 from arrowdl.loader._parquet.counted import (
     BY_FOOTER,
     BY_LOADER,
@@ -23,11 +23,11 @@ from arrowdl.loader._parquet.counted import (
     list_counts,
     name_group,
 )
+from arrowdl.loader._parquet.dataset_files import DatasetFiles
 from arrowdl.loader._parquet.fragments import (
     choose_options,
     count_filtered,
     count_rows,
-    count_rows_before,
     find_group,
     find_largest_share,
     find_row_bytes,
@@ -40,8 +40,6 @@ from arrowdl.loader._parquet.int96 import Int96Check
 from arrowdl.loader._parquet.network import (
     Arrival,
     find_fetching,
-    find_footers,
-    find_revisions,
     list_prefixes,
     list_revisions,
     read_from_memory,
@@ -77,16 +75,13 @@ from arrowdl.loader._parquet.scans import (
     wait_for,
 )
 from arrowdl.loader._progress import OpeningLine
-from arrowdl.loader._schema.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._schema.filters import describe_filter, find_columns
 from arrowdl.loader._schema.vocabulary import (
-    TableBuilder,
     Vocabulary,
-    list_dictionaries,
     make_empty,
 )
-from arrowdl.loader._skipped import Skipped, can_skip, describe, describe_units, opening
-from arrowdl.loader._sources.base import IndexedSource, fingerprint
+from arrowdl.loader._skipped import Skipped, can_skip, describe, opening
+from arrowdl.loader._sources.base import IndexedSource
 from arrowdl.loader._sources.row_bytes import estimate_row
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
 
@@ -95,7 +90,6 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
     from arrowdl.loader._storage.fetch_ahead import FetchAhead, FetchHandler
-    from arrowdl.loader._storage.readers import Stamp
 
 T = TypeVar("T")
 
@@ -128,7 +122,6 @@ class DatasetSource(IndexedSource):
     decodes_units = True
     clock: Clock
     _decoder = "pyarrow"
-    _unread: list[int] = []  # noqa: RUF012  # units whose dictionaries could not be read
 
     def __init__(
         self,
@@ -172,8 +165,7 @@ class DatasetSource(IndexedSource):
             largest_share=find_largest_share(shares, columns),
             decoder=self._decoder,
         )
-        self._dictionaries: Dictionaries | None = None
-        self._codes: Vocabulary | None = None  # of all columns with dictionaries, once needed
+        self._codes = Codes(self, self.vocabulary, self._left_out is not None)
 
     def use_decoder(self, decoder: str) -> None:
         if any(map(is_ipc, self._fragments)):
@@ -220,26 +212,6 @@ class DatasetSource(IndexedSource):
             self._fragments = units
             self._count_files([[unit] for unit in units])
 
-    def find_footers(self) -> Any:
-        return find_footers(self._dataset.filesystem)
-
-    def make_plan(self) -> FilePlan:
-        query = self._query
-        files = list_files(self._fragments, self.units, self._stamps.find)
-        return FilePlan(
-            fingerprint(self),
-            "ipc" if any(map(is_ipc, self._fragments)) else "parquet",
-            self._dataset.schema,
-            files,
-            list_partitions(self._fragments),
-            None if query.roots is None else tuple(query.roots),
-            self._describe_filter(),
-            find_shares(self._fragments),
-            find_row_bytes(self._fragments),
-            describe_dataset(self._dataset) if self._is_given else None,
-            list_revisions(self._dataset.filesystem),
-        )
-
     def _open_file(self, fragment: ds.Fragment) -> list[ds.Fragment]:
         with opening(self._left_out):
             return self._try(open_file, fragment, [])
@@ -268,33 +240,38 @@ class DatasetSource(IndexedSource):
     def column_names(self) -> list[str]:
         return self._query.column_names
 
-    def find_nulls(self, column: str) -> str:
-        return find_nulls(self._fragments, column)
+    @property
+    def files(self) -> DatasetFiles:
+        return DatasetFiles(**self._describe_files())
 
-    def locate_row(self, row: int) -> tuple[str, int]:
-        unit = bisect_right(self._unit_starts, row) - 1
-        fragment = self._fragments[unit]
-        start = self._unit_starts[unit]
-        if self._query.filter is None and (group := self.find_group(unit)) is not None:
-            return fragment.path, row - start + count_rows_before(fragment, group)
-        while unit and self._fragments[unit - 1].path == fragment.path:
-            unit -= 1
-        return fragment.path, row - self._unit_starts[unit]
+    def _describe_files(self) -> dict[str, Any]:
+        """Return the arguments of `DatasetFiles`."""
+        return {
+            "dataset": self._dataset,
+            "fragments": self._fragments,
+            "units": self.units,
+            "stamps": self._stamps,
+            "is_filtered": self._query.filter is not None,
+            "plan": self._make_plan,
+        }
 
-    def find_group(self, unit: int) -> int | None:
-        return find_group(self._fragments[unit])
-
-    def count_unfiltered(self) -> int | None:
-        if not all(hasattr(unit, "row_groups") for unit in self._fragments):
-            return None
-        return sum(map(count_rows, self._fragments))
-
-    def count_files(self) -> int:
-        return len({fragment.path for fragment in self._fragments})
-
-    @cached_property
-    def _unit_starts(self) -> list[int]:
-        return list(accumulate(self.units, initial=0))
+    def _make_plan(self) -> FilePlan:
+        """Return what was found out about the files."""
+        query = self._query
+        files = list_files(self._fragments, self.units, self._stamps.find)
+        return FilePlan(
+            self.identify(),
+            "ipc" if any(map(is_ipc, self._fragments)) else "parquet",
+            self._dataset.schema,
+            files,
+            list_partitions(self._fragments),
+            None if query.roots is None else tuple(query.roots),
+            self._describe_filter(),
+            find_shares(self._fragments),
+            find_row_bytes(self._fragments),
+            describe_dataset(self._dataset) if self._is_given else None,
+            list_revisions(self._dataset.filesystem),
+        )
 
     def check_unchanged(self) -> None:
         self._stamps.check()
@@ -381,7 +358,7 @@ class DatasetSource(IndexedSource):
             self._int96.check(fragments, columns, self._options)
 
     def prepare(self) -> None:
-        self._find_codes()
+        self._codes.find()
 
     def __getstate__(self) -> dict[str, Any]:
         self.prepare()
@@ -402,100 +379,43 @@ class DatasetSource(IndexedSource):
 
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
         super().use_vocabulary(vocabulary)
-        self._codes = self._dictionaries = None
+        self._codes = self._codes.with_tables(vocabulary)
 
     def find_vocabulary(self, column: str) -> pa.Array | None:
-        table = self._find_codes().tables.get(column)
-        if table is None and column in list_dictionaries(self._query.project(self._dataset), ()):
-            return self._find_dictionaries().find(column)
-        return table
+        return self._codes.find_values(column)
 
     def describe_unread(self) -> str:
-        if self._left_out is None:
-            return ""
-        self._find_codes()
-        return describe_units([self._unread], [self.units])
+        return self._codes.describe_unread()
 
-    def _find_codes(self) -> Vocabulary:
-        """Return the code tables of all columns. Those that the user did not give are read."""
-        if self._codes is None:
-            schema = self._query.project(self._dataset)
-            columns = list_dictionaries(schema, self.vocabulary.tables)
-            read = wait_for(lambda: self._read_tables(columns, schema)) if columns else {}
-            self._codes = Vocabulary({**self.vocabulary.tables, **read})
-        return self._codes
+    def list_fragments(self) -> Sequence[ds.Fragment]:
+        """As of `CodedUnits`."""
+        return self._fragments
 
-    def _read_tables(self, columns: list[str], schema: pa.Schema) -> dict[str, pa.Array]:
-        """Read the dictionaries of `columns` in all files, in their order."""
-        try:
-            return self._read_codes(columns, schema, [join_fragments(self._fragments)])
-        except Exception as error:
-            if self._left_out is None or not can_skip(error):
-                raise
-        return self._read_codes(columns, schema, [[unit] for unit in self._fragments])
+    def project(self) -> pa.Schema:
+        """As of `CodedUnits`."""
+        return self._query.project(self._dataset)
 
-    def _read_codes(
-        self, columns: list[str], schema: pa.Schema, groups: Sequence[Sequence[ds.Fragment]]
-    ) -> dict[str, pa.Array]:
-        """Read the dictionaries of each of `groups`; of several, those that can be read."""
-        self._unread = []
-        builders = {name: TableBuilder() for name in columns}
-        for number, fragments in enumerate(groups):
-            try:
-                self._add_codes(builders, fragments)
-            except Exception as error:
-                if len(groups) == 1 or not can_skip(error):
-                    raise
-                self._unread.append(number)
-        return {name: made.finish(schema.field(name).type) for name, made in builders.items()}
-
-    def _add_codes(
-        self, builders: dict[str, TableBuilder], fragments: Sequence[ds.Fragment]
-    ) -> None:
-        import pyarrow as pa
-
+    def scan_columns(
+        self, columns: list[str], fragments: Sequence[ds.Fragment]
+    ) -> Iterator[pa.RecordBatch]:
+        """As of `CodedUnits`."""
         paths = [fragment.path for fragment in fragments]
         own = self._query
-        query = replace(own, schema=own.read_schema, columns=list(builders), filter=None)
+        query = replace(own, schema=own.read_schema, columns=columns, filter=None)
         if self._fetching is None:
             batches = self._scan_fragments(fragments, paths, query, ahead=self._limits.ahead)
         else:
             units = [unit for fragment in fragments for unit in split_row_groups(fragment)]
             batches = chain.from_iterable(self._scan_each(units, query, 1))
-        for batch in self._stamps.guard(paths, batches):
-            for name in list(builders) if batch.num_rows else ():
-                try:
-                    builders[name].add(batch.column(name).dictionary)
-                except pa.ArrowNotImplementedError:  # of structs, for example: compared instead
-                    del builders[name]
+        return self._stamps.guard(paths, batches)
+
+    def scan_unit(self, unit: int) -> _core.DeviceStream:
+        """As of `CodedUnits`."""
+        return self._scan([unit], self._limits)
 
     def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
         stream = self._scan(units, self._limits.divide(readers) if readers > 1 else self._limits)
-        if not self._has_unknown_dictionaries(stream.schema):
-            return stream
-        return check_dictionaries(stream, self._find_dictionaries())
-
-    def _find_dictionaries(self) -> Dictionaries:
-        """Return the dictionaries of the first rows, for every rank and epoch."""
-        if self._dictionaries is None:
-            self._dictionaries = Dictionaries()
-            for unit in (unit for unit, rows in enumerate(self.units) if rows > 0):
-                try:
-                    self._dictionaries.check(next(self._scan([unit], self._limits)))
-                except Exception as error:
-                    if self._left_out is None or not can_skip(error):
-                        raise
-                else:
-                    break
-        return self._dictionaries
-
-    def _has_unknown_dictionaries(self, schema: _core.Schema) -> bool:
-        """Whether there are dictionaries without a code table: within structs or lists."""
-        tables = self._find_codes().tables
-        return any(
-            has_dictionaries(field) and (field.dictionary is None or field.name not in tables)
-            for field in schema.children
-        )
+        return self._codes.check(stream)
 
     def _scan(self, units: Sequence[int], limits: ScanLimits) -> _core.DeviceStream:
         units = [unit for unit in units if self.units[unit] > 0] or list(units[:1])
@@ -534,7 +454,7 @@ class DatasetSource(IndexedSource):
 
     def _make_empty(self) -> _core.DeviceArray:
         empty = make_empty(self._query.project(self._dataset))
-        return _core.from_arrow(self._find_codes().encode(empty))
+        return _core.from_arrow(self._codes.find().encode(empty))
 
     def _measure_scan(self, units: Sequence[int]) -> float:
         sizes = [self._bytes[unit] for unit in units]
@@ -547,7 +467,7 @@ class DatasetSource(IndexedSource):
         arrival: Arrival | None = None,
     ) -> _core.DeviceStream:
         """Read the units of scans in a thread, one scan after another."""
-        codes, schema = self._find_codes(), self._query.project(self._dataset)
+        codes, schema = self._codes.find(), self._query.project(self._dataset)
         encodes = codes.concerns(schema)
         depth = 1
         if self._row_groups is not None:
@@ -626,14 +546,6 @@ class DatasetSource(IndexedSource):
         options = {"batch_size": rows, "batch_readahead": readahead, "fragment_readahead": 2}
         return {**options, **self._options}
 
-    def list_stamps(self) -> list[Stamp]:
-        paths = dict.fromkeys(fragment.path for fragment in self._fragments)
-        return [self._stamps.find(path) for path in paths]
-
-    @property
-    def snapshot(self) -> str:
-        return find_revisions(self._dataset.filesystem, self._fragments)
-
     def describe(self) -> str:
         return self._describe_rows(self._describe_filter())
 
@@ -641,7 +553,8 @@ class DatasetSource(IndexedSource):
         """Describe the order of the rows that a filter keeps."""
         names = [os.path.basename(fragment.path) for fragment in self._fragments]
         parts = [self._dataset.schema.to_string(), names, self.units, filter]
-        return " ".join(map(str, [*parts, self.snapshot] if self.snapshot else parts))
+        snapshot = self.files.snapshot
+        return " ".join(map(str, [*parts, snapshot] if snapshot else parts))
 
     def _describe_filter(self) -> str | None:
         return None if self._query.filter is None else describe_filter(self._query.filter)

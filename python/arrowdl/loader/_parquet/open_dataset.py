@@ -14,8 +14,9 @@ from arrowdl.loader._parquet.scans import Query
 from arrowdl.loader._schema.fields import choose_columns, find_paths
 from arrowdl.loader._schema.filters import check_filter
 from arrowdl.loader._skipped import Skipped
-from arrowdl.loader._sources.base import Source, StreamSource
+from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.forked import find_home, find_home_of_files
+from arrowdl.loader._sources.stream import StreamSource
 from arrowdl.loader._storage.access import Access
 
 

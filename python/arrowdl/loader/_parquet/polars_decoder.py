@@ -7,9 +7,9 @@ that have its rows.
 from __future__ import annotations
 
 import logging
-import os
 from typing import TYPE_CHECKING, Any
 
+from arrowdl._lifecycle import in_forked_child
 from arrowdl.loader._skipped import describe
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ def _after_fork_in_child() -> None:
     _has_forked = True
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+in_forked_child(_after_fork_in_child)
 
 
 class PolarsDecoder:

@@ -21,9 +21,15 @@ from arrowdl.loader._files.locate import Candidate, drop_kept, find_damage, spli
 from arrowdl.loader._ipc.in_memory import Part, is_ipc, split_file
 from arrowdl.loader._parquet.counted import RowCountError, check_rows
 from arrowdl.loader._schema.fields import find_paths, forget_pandas
-from arrowdl.loader._schema.filters import add_mask, find_columns, show_filter, views_to_strings
-from arrowdl.loader._schema.vocabulary import make_empty
-from arrowdl.loader._skipped import CANNOT_READ
+from arrowdl.loader._schema.filters import (
+    add_mask,
+    find_columns,
+    show_filter,
+    take_true,
+    views_to_strings,
+)
+from arrowdl.loader._schema.vocabulary import make_empty, make_table
+from arrowdl.loader._skipped import CANNOT_READ, OptionError
 from arrowdl.loader._storage.retries import RetriedError
 from arrowdl.loader._storage.transient import FileChangedError
 
@@ -97,7 +103,7 @@ class Query:
         """Return the schema of a scan of `columns`."""
         import pyarrow.dataset as ds
 
-        return ds.dataset(self.read_schema.empty_table()).scanner(columns=columns).projected_schema
+        return ds.dataset(make_table(self.read_schema)).scanner(columns=columns).projected_schema
 
     @cached_property
     def read_schema(self) -> pa.Schema:
@@ -127,7 +133,7 @@ class Query:
             if rows.num_columns == 0:  # for their number
                 yield rows.slice(0, mask.true_count)
             elif mask.true_count:
-                yield rows.filter(mask)
+                yield from take_true(rows, mask)
 
     @property
     def roots(self) -> list[str] | None:
@@ -264,6 +270,7 @@ def naming_files(
     """Add the file that could not be read to an error; yields the list of files, to shorten.
 
     If `find_damage` finds none, and the error does not name one, the files being read are added.
+    If it finds that what the user gave is at fault, the error is its `OptionError`.
     """
     names = list(paths)
     try:
@@ -271,6 +278,8 @@ def naming_files(
     except Exception as error:
         if not names or isinstance(error, _NAMING):
             raise
+        if isinstance(error, OptionError):
+            find_damage = None  # the file is not at fault
         if find_damage is not None and (found := find_damage(len(paths) - len(names))):
             error.add_note(f"{CANNOT_READ} {found}")
         elif not any(path in text for text in _list_texts(error) for path in paths):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
 from arrowdl import _core
-from arrowdl.loader._mixture.mixture import MixedSource
+from arrowdl.loader._batches.assemble import RowStream
+from arrowdl.loader._epoch.kinds import open_epochs
 from arrowdl.loader._open.source import collect
 from arrowdl.loader._options import Options
 from arrowdl.loader._pipeline import Pipeline
@@ -18,7 +20,7 @@ from arrowdl.loader._random_access.collate import WholeBatch, collates_by_defaul
 from arrowdl.loader._random_access.items import split_rows
 from arrowdl.loader._random_access.rows import Rows, open_rows
 from arrowdl.loader._random_access.seed_reads import seed_reads
-from arrowdl.loader._sources.base import IndexedSource, StreamSource
+from arrowdl.loader._sources.stream import StreamSource
 from arrowdl.loader._workers.sending import check_sending
 
 Convert = Callable[[_core.DeviceArray], Any]
@@ -51,7 +53,6 @@ class MapDataset:
     """
 
     def __init__(self, pipeline: Pipeline, batch_size: int, cache_bytes: int) -> None:
-        assert isinstance(pipeline.source, IndexedSource)
         if pipeline.options.filters:
             raise TypeError(
                 "map_dataset() returns the rows that are asked for, and filter() drops rows: call "
@@ -77,8 +78,8 @@ class MapDataset:
             on_error="raise",
             max_skipped_rows=None,
         )
-        self._source: IndexedSource = pipeline.source
-        self._pipeline = Pipeline(pipeline.source, options)
+        ((_, self._source),) = pipeline.source.list_members()
+        self._pipeline = Pipeline(open_epochs(self._source, options))
         self._batch_size = batch_size  # to which pad_last pads
         self._cache_bytes = cache_bytes
         self._num_rows = self._source.num_rows
@@ -93,7 +94,7 @@ class MapDataset:
         is_plain = options.transform_arrow is None and options.device is None
         self._is_plain = is_plain and not options.pad_last and self._source.column_names is not None
         self._find_seed = seed_reads(self._pipeline.options.seed)
-        make = partial(self._pipeline.make_converter, find_seed=self._find_seed)
+        make = partial(self._pipeline.assembly.make_converter, find_seed=self._find_seed)
         self._convert_new, self._convert_shared = make(is_new=True), make(is_new=False)
 
     def __len__(self) -> int:
@@ -186,16 +187,19 @@ class MapDataset:
             raise ValueError(
                 f"pad_last=True pads a batch to batch_size={size} rows, and {rows} were asked for"
             )
-        stream, convert = self._pipeline.open_arrays(
-            _core.chain([array]),
-            _describe_batch,
-            {},
-            batch_size=size,
-            is_new=not is_shared,
-            find_seed=self._find_seed,
+        share = self._pipeline.assembly.open(
+            RowStream(
+                _core.chain([array]),
+                _describe_batch,
+                {},
+                batch_size=size,
+                is_new=not is_shared,
+                find_seed=self._find_seed,
+                is_ready=True,
+            )
         )
-        batch = convert(next(stream))
-        stream.close()
+        with closing(share.items):
+            batch = share.convert(next(share.items))
         return batch, size if options.pad_last else rows
 
     def __getstate__(self) -> dict[str, Any]:
@@ -244,14 +248,15 @@ def open_map_dataset(pipeline: Pipeline, batch_size: int, cache_bytes: int) -> M
             "map_dataset() reads rows by their numbers, and a block of batching=Pack(...) has "
             "several of them: iterate the Loader, or make one without it"
         )
-    if isinstance(pipeline.source, MixedSource):
+    source = pipeline.source
+    if source.schedule:
         raise TypeError(
             "map_dataset() reads rows by their numbers, and a mixture chooses rows by its "
             "weights: join the map datasets of its sources, for PyTorch by "
             "torch.utils.data.ConcatDataset, and let a sampler weigh them"
         )
-    if isinstance(pipeline.source, StreamSource):
-        if not pipeline.source.is_in_memory:
+    if isinstance(source, StreamSource):
+        if not source.is_in_memory:
             raise TypeError(
                 "map_dataset() reads rows in any order, and this source is a stream, which is "
                 "read from its start: give the Loader a table of its rows "
@@ -259,5 +264,5 @@ def open_map_dataset(pipeline: Pipeline, batch_size: int, cache_bytes: int) -> M
                 "into memory. A Hugging Face dataset after shuffle(), select() or filter() is "
                 "a table again by flatten_indices()"
             )
-        pipeline = Pipeline(collect(pipeline.source), pipeline.options)
+        pipeline = Pipeline(open_epochs(collect(source), pipeline.options))
     return MapDataset(pipeline, batch_size, cache_bytes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from itertools import accumulate
 from weakref import WeakSet
 
 from arrowdl import _core
+from arrowdl._lifecycle import in_forked_child
 from arrowdl.loader._sources.base import IndexedSource
 
 Arrays = list[_core.DeviceArray]
@@ -211,5 +211,4 @@ def _after_fork_in_child() -> None:
         cache._renew()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+in_forked_child(_after_fork_in_child)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._schema.expressions import list_fields, list_values, read_expression
 from arrowdl.loader._schema.fields import find_paths, select_fields
+from arrowdl.loader._skipped import OptionError, describe
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,11 +87,61 @@ def keep_rows(
 
 
 def apply_filter(table: pa.Table, filter: Any) -> pa.Table:
-    """Return the rows of a table that `filter` keeps; string and binary views are strings then."""
+    """Return the rows of a table that `filter` keeps; string and binary views are strings then.
+
+    Raises
+    ------
+    OptionError
+        The filter cannot be evaluated.
+    """
+    import pyarrow as pa
+
     if filter is None:
         return table
     schema = views_to_strings(table.schema)
-    return (table if schema.equals(table.schema) else table.cast(schema)).filter(filter)
+    whole = table if schema.equals(table.schema) else table.cast(schema)
+    try:
+        return _filter(whole, filter)
+    except pa.ArrowException as error:
+        if isinstance(error, MemoryError):
+            raise
+        raise OptionError(
+            f"filter={show_filter(filter)} cannot be evaluated on the rows that were read "
+            f"({describe(error)}): give one that holds for every row, or choose the rows in "
+            "transform_arrow="
+        ) from error
+
+
+def _filter(table: pa.Table, filter: Any) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    try:
+        return table.filter(filter)
+    except pa.ArrowNotImplementedError:  # of the filter, or of columns that are only kept
+        kept: list[pa.RecordBatch] = []
+    for batch in table.to_batches():
+        mask = ds.dataset(batch).to_table(columns={"keep": filter}).column(0).combine_chunks()
+        kept += take_true(batch, mask)
+    return pa.Table.from_batches(kept, table.schema)
+
+
+def take_true(rows: pa.RecordBatch, mask: pa.Array) -> Iterator[pa.RecordBatch]:
+    """Yield the rows for which `mask` is true, also of types that pyarrow cannot filter."""
+    import pyarrow as pa
+
+    try:
+        yield rows.filter(mask)
+        return
+    except pa.ArrowNotImplementedError:  # of unions, extension types of views, ...
+        runs = [(is_kept, len(list(run))) for is_kept, run in groupby(mask.to_pylist())]
+    ends = accumulate(count for _, count in runs)
+    parts = [
+        rows.slice(end - count, count)
+        for (is_kept, count), end in zip(runs, ends, strict=True)
+        if is_kept
+    ]
+    yield from pa.Table.from_batches(parts, rows.schema).combine_chunks().to_batches()
 
 
 def views_to_strings(schema: pa.Schema) -> pa.Schema:

@@ -236,6 +236,13 @@ def make_empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
+def make_table(schema: pa.Schema) -> pa.Table:
+    """Make a table without rows, of any types."""
+    import pyarrow as pa
+
+    return pa.Table.from_batches([], schema)  # empty_table() makes no nested extension types
+
+
 def list_dictionaries(schema: pa.Schema, known: Iterable[str]) -> list[str]:
     """List the dictionary columns of `schema` that are not `known`."""
     import pyarrow as pa

@@ -26,7 +26,9 @@ from arrowdl.loader._skipped import (
     detach,
     find_ranges,
 )
-from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, UnitOrder
+from arrowdl.loader._sources.base import IndexedSource, UnitOrder
+from arrowdl.loader._sources.stream import StreamSource
+from arrowdl.loader._sources.wrapped import WrappedSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,26 +113,7 @@ def strip_missing(number: Any) -> Any:
     return number - MISSING
 
 
-def number_source(source: Source, faults: Sequence[Faults] = ()) -> tuple[Source, Numbered]:
-    """Return the rows of `source` with their numbers as the column `NUMBER`.
-
-    Parameters
-    ----------
-    source : Source
-    faults : sequence of Faults
-        Of each source of a mixture, or of `source` alone.
-    """
-    if isinstance(source, MixedSource):
-        return _number_mixture(source, faults or [Faults() for _ in source.members])
-    made: NumberedStream | NumberedSource
-    if isinstance(source, StreamSource):
-        made = NumberedStream(source)
-    else:
-        made = NumberedSource(source, 0, *faults)
-    return made, made
-
-
-class NumberedSource(IndexedSource):
+class NumberedSource(WrappedSource):
     """Rows of another source with their numbers; a unit that cannot be read is missing as a whole.
 
     Parameters
@@ -147,30 +130,16 @@ class NumberedSource(IndexedSource):
     """
 
     def __init__(self, source: IndexedSource, first: int, faults: Faults | None = None) -> None:
-        self._source = source
+        super().__init__(source)
         self._first = first
-        self.units = source.units
-        self.is_shared = source.is_shared
-        self.decodes_units = source.decodes_units
-        self.is_small = source.is_small
-        self.vocabulary = source.vocabulary
         self._starts = [0, *accumulate(source.units)]
         self._faults = faults or Faults()
         self.failures: dict[int, Exception] = dict(self._faults.lost)
         self._missing: _core.DeviceArray | None = None
 
-    @property
-    def column_names(self) -> list[str] | None:
-        return self._source.column_names
-
-    def describe(self) -> str:
-        return self._source.describe()
-
-    def find_nulls(self, column: str) -> str:
-        return self._source.find_nulls(column)
-
-    def find_vocabulary(self, column: str) -> pa.Array | None:
-        return self._source.find_vocabulary(column)
+    def _adopt(self, source: IndexedSource) -> None:
+        super()._adopt(source)
+        self.is_decoded = False  # rows that stand in for missing ones share memory
 
     def check_unchanged(self) -> None:
         if not self.decodes_units:  # otherwise each file is checked when it is read
@@ -198,7 +167,7 @@ class NumberedSource(IndexedSource):
         self, start: int, stop: int, order: UnitOrder, readers: int = 1
     ) -> _core.DeviceStream:
         if self.decodes_units:
-            return super().read_rows(start, stop, order, readers)
+            return IndexedSource.read_rows(self, start, stop, order, readers)  # unit by unit
         spans, begin = [], 0
         for unit, end in zip(order.units, order.ends, strict=True):
             first, last = max(start, begin), min(stop, end)
@@ -326,12 +295,14 @@ class NumberedSource(IndexedSource):
 
     def describe_unit(self, unit: int) -> Skipped:
         """Name a unit that could not be read."""
-        path, row = self._source.locate_row(self._starts[unit])
+        files = self._source.files
+        path, row = files.locate_row(self._starts[unit])
         rows = ((row, row + self.units[unit]),)
-        return Skipped(path, rows, describe(self.failures[unit]), self._source.find_group(unit))
+        return Skipped(path, rows, describe(self.failures[unit]), files.find_group(unit))
 
     def locate(self, numbers: Sequence[int]) -> list[Place]:
-        return [self._source.locate_row(number - self._first) for number in numbers]
+        files = self._source.files
+        return [files.locate_row(number - self._first) for number in numbers]
 
     def sample(self) -> Iterator[_core.DeviceArray]:
         wanted: dict[int, list[int]] = {}
@@ -388,9 +359,18 @@ class NumberedStream(StreamSource):
                 yield from map(copy.deepcopy, stream.slice(0, _SAMPLES).rebatch(1))
 
 
-def _number_mixture(
-    mixture: MixedSource, faults: Sequence[Faults]
+def number_mixture(
+    mixture: MixedSource, faults: Sequence[Faults] = ()
 ) -> tuple[MixedSource, NumberedMixture]:
+    """Return the rows of a mixture with their numbers as the column `NUMBER`.
+
+    Parameters
+    ----------
+    mixture : MixedSource
+    faults : sequence of Faults, optional
+        Of each of its sources.
+    """
+    faults = faults or [Faults() for _ in mixture.members]
     firsts = list(accumulate((member.source.num_rows for member in mixture.members), initial=0))
     made = mixture.with_members(
         [

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from arrowdl.loader._mixture.mixture import ENDLESS, MixedSource
 from arrowdl.loader._skipped import Report, Skipped, renew
-from arrowdl.loader._sources.base import IndexedSource, Source
+from arrowdl.loader._sources.base import Source, count_member_rows
 from arrowdl.loader._stats import Stats
 
 _MOST_KEPT = 1_000  # entries of `Stats.skipped`
@@ -114,13 +113,13 @@ def check_left_out(left_out: Sequence[Skipped], source: Source, most: int | None
     most : int, optional
         Of `Skip.max_rows`.
     """
-    sources = _list_sources(source)
+    sources = [own for _, own in source.list_members()]
     total = sum(own.num_rows for own in sources)
     units = sum(len(own.units) for own in sources)
     groups = sum(entry.row_group is not None for entry in left_out)
     files = len(left_out) - groups
     rows = -(-groups * total // max(1, units))
-    rows += -(-files * total // max(1, sum(own.count_files() for own in sources)))
+    rows += -(-files * total // max(1, sum(own.files.count() for own in sources)))
     limit = (total + rows) // _SHARE if most is None else most
     if rows > limit:
         raise OSError(
@@ -141,7 +140,7 @@ def check_lost(lost: Sequence[Skipped], source: Source, most: int | None) -> Non
         Of `Skip.max_rows`.
     """
     rows = sum(stop - start for entry in lost for start, stop in entry.ranges)
-    limit = find_most(source) if most is None else most
+    limit = find_most(count_member_rows(source)) if most is None else most
     if rows > limit:
         raise OSError(
             f"the lengths of {rows} rows cannot be read, and Skip.max_rows={limit} allows no "
@@ -149,20 +148,6 @@ def check_lost(lost: Sequence[Skipped], source: Source, most: int | None) -> Non
         )
 
 
-def find_share(rows: int) -> int:
-    """Return the default of `Skip.max_rows` for a source of so many rows."""
-    return rows // _SHARE
-
-
-def find_most(source: Source) -> int:
-    """Return the default of `Skip.max_rows`."""
-    sources = _list_sources(source)
-    rows = sum(own.num_rows for own in sources)
-    return find_share(rows) if sources and rows < ENDLESS else _MOST_OF_STREAMS
-
-
-def _list_sources(source: Source) -> list[IndexedSource]:
-    """List the sources of a mixture, or `source` itself; none if it is a stream."""
-    if isinstance(source, MixedSource):
-        return [member.source for member in source.members]
-    return [source] if isinstance(source, IndexedSource) else []
+def find_most(rows: int | None) -> int:
+    """Return the default of `Skip.max_rows` for a number of rows; None for a stream's."""
+    return _MOST_OF_STREAMS if rows is None else rows // _SHARE

@@ -6,8 +6,6 @@ in a thread of its own, which nobody waits for once the time is over, or the pro
 
 from __future__ import annotations
 
-import atexit
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -16,6 +14,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from arrowdl._lifecycle import first_at_exit, in_forked_child
 from arrowdl.loader._storage.exit_gate import GATE, ExitError
 
 T = TypeVar("T")
@@ -91,8 +90,7 @@ class _Threads:
     def __init__(self) -> None:
         self._is_registered = False
         self._reset()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._reset)
+        in_forked_child(self._reset)
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
@@ -104,7 +102,7 @@ class _Threads:
         with self._lock:
             if not self._is_registered:
                 self._is_registered = True
-                atexit.register(self._close)
+                first_at_exit(self._close)
             queue = self._idle.pop() if self._idle else None
         if queue is None:
             queue = SimpleQueue()

@@ -7,14 +7,14 @@ program ends, requests that begin fail at once, waits are cut short, and the oth
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any
+
+from arrowdl._lifecycle import first_at_exit, in_forked_child, never_at_exit
 
 _QUIET_SECONDS = 0.05  # without a request: the scans that were left have ended
 _MOST_SECONDS = 5.0  # a request that is answered later is given up
@@ -30,8 +30,7 @@ class ExitGate:
     def __init__(self) -> None:
         self._is_registered = False
         self._reset()
-        if hasattr(os, "register_at_fork"):  # the threads of the parent hold the lock, and are gone
-            os.register_at_fork(after_in_child=self._reset)
+        in_forked_child(self._reset)  # the threads of the parent hold the lock, and are gone
 
     def _reset(self) -> None:
         self._changed = threading.Condition()
@@ -44,7 +43,7 @@ class ExitGate:
         """Close at the end, before pyarrow ends its client of S3: what came last goes first."""
         if not self._is_registered:
             self._is_registered = True
-            atexit.register(self.close)
+            first_at_exit(self.close)
 
     @contextlib.contextmanager
     def enter(self) -> Iterator[None]:
@@ -110,7 +109,7 @@ def _leave_s3_open() -> None:
         library = ctypes.CDLL(None)
         library.fflush(None)
         if not library.on_exit(library._exit, None):  # before what was registered earlier
-            atexit.unregister(finalize)
+            never_at_exit(finalize)
 
 
 GATE = ExitGate()

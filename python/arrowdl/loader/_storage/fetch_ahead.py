@@ -7,7 +7,6 @@ groups are needed can ask for all of it early, and decode from memory.
 
 from __future__ import annotations
 
-import atexit
 import logging
 import threading
 import time
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.fs as fs
 
+from arrowdl._lifecycle import at_exit
 from arrowdl.loader._storage.cached import find_cache
 from arrowdl.loader._storage.handlers import (
     ReadingHandler,
@@ -553,7 +553,7 @@ class FetchAhead:
 _OPEN: weakref.WeakSet[FetchAhead] = weakref.WeakSet()
 
 
-@atexit.register
+@at_exit
 def _close_all() -> None:
     """End the threads before the interpreter does."""
     found = list(_OPEN)

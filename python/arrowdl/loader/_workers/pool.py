@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Generator
 from typing import Any
 
+from arrowdl._lifecycle import before_fork, in_forked_child
 from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._workers.process import ShareReader
 from arrowdl.loader._workers.sending import advising_sending
@@ -141,8 +142,8 @@ def _after_fork_in_child() -> None:
             pool.after_fork_in_child()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
+before_fork(_before_fork)
+in_forked_child(_after_fork_in_child)
 
 
 def _close(workers: list[Worker], process: int) -> None:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from arrowdl import _core
+from arrowdl._lifecycle import in_forked_child
 from arrowdl.loader._batches.chain import Outcome
 from arrowdl.loader._batches.pack import Layout, flatten
 from arrowdl.loader._batches.padding import Counts
@@ -51,8 +52,7 @@ def run_worker(connection: Connection, index: int, workers: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the consumer gets it too, and ends this process
     process = os.getpid()
     channel = Channel(connection)
-    if hasattr(os, "register_at_fork"):  # nobody would see this process end
-        os.register_at_fork(after_in_child=channel.close)
+    in_forked_child(channel.close)  # nobody would see this process end
     try:
         _Worker(channel, index, workers).serve()
     except _ConsumerGone:

@@ -9,7 +9,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from arrowdl.loader._options import Options
-from arrowdl.loader._sources.base import Source, StreamSource
+from arrowdl.loader._sources.base import Source
 from arrowdl.loader._workers.errors import is_of_signal_handler
 
 
@@ -34,8 +34,7 @@ def check_sending(source: Source, options: Options) -> None:
         return
     parts: list[Any] = [step.function for step in options.steps]
     parts += [options.transform_arrow, options.report]
-    if isinstance(source, StreamSource) and not source.is_in_memory:
-        parts.append(source)
+    parts += source.list_given()
     for part in parts:
         with advising_sending():
             ForkingPickler.dumps(part)

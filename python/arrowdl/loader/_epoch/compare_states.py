@@ -1,0 +1,119 @@
+"""`compare_states`: whether a state is of rows in the order of a Loader."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Mapping
+from typing import Any
+
+from arrowdl.loader._epoch.state import UNREAD
+
+
+def compare_states(state: Mapping[str, Any], own: Mapping[str, Any], *, is_mixed: bool) -> None:
+    """Raise ValueError, which says what differs, if a state is of rows in another order.
+
+    Parameters
+    ----------
+    state : mapping
+        Of `find_state`.
+    own : mapping
+        The state of the Loader that is to go on.
+    is_mixed : bool
+        Whether that Loader reads a mixture.
+    """
+    is_alike = all((state.get(key) is None) == (key not in own) for key in ("steps", "pack"))
+    if is_alike and state.get("splits") != own.get("splits"):
+        raise ValueError(
+            f"the state is of Ranks.splits={state.get('splits')}, and this Loader has "
+            f"Ranks.splits={own.get('splits')}: its rows have another order, so that some "
+            "would be lost or read twice. Make the Loader with the splits of the state; "
+            "set_epoch starts an epoch with others"
+        )
+    if state.get("steps") != own.get("steps"):
+        theirs, ours = _list_differences(state.get("steps"), own.get("steps"))
+        _check_unread(state.get("steps"), own.get("steps"))
+        raise ValueError(
+            f"the state is of steps with {theirs}, and this Loader has steps with {ours}: "
+            "other rows were read. Make the Loader with the options of the state"
+            f"{_advise_windows(state, own)}; set_epoch starts an epoch with others"
+        )
+    if state.get("pack") != own.get("pack"):
+        _check_unread(state.get("pack"), own.get("pack"))
+        raise ValueError(
+            f"the state is of batching={state.get('pack')}, and this Loader has "
+            f"batching={own.get('pack')}: its blocks have other tokens, so that some would be "
+            "lost or read twice. Make the Loader with the pack of the state"
+        )
+    if state["source"] != own["source"]:
+        _refuse_snapshot(state, own)
+    elif state.get(UNREAD) != own.get(UNREAD):
+        then, now = (known.get(UNREAD, "no rows") for known in (state, own))
+        raise ValueError(
+            f"when the state was saved, the dictionaries of {then} could not be read, and now "
+            f"it is {now}: codes have other meanings. Restore the files as they were then, or "
+            "start an epoch with set_epoch, and give the values as vocabulary="
+        )
+    meanings = {"source": "dataset or stop=" if is_mixed else "dataset", "shuffle": "shuffle"}
+    if own["shuffle"]:
+        meanings |= {"seed": "seed", "buffer_size": "buffer_size"}
+    for key, meaning in meanings.items():
+        if state[key] != own[key]:
+            then, now = (
+                known[key] or "auto" if key == "buffer_size" else known[key]
+                for known in (state, own)
+            )
+            raise ValueError(
+                f"the state is of another {meaning} ({then!r}, here {now!r}): its "
+                "rows have another order, so that some would be lost or read twice"
+            )
+
+
+def _refuse_snapshot(state: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Raise ValueError if the state is of another version of a table, or of another table."""
+    theirs, ours = state.get("snapshot", ""), own.get("snapshot", "")
+    if isinstance(theirs, str) and theirs != ours:
+        raise ValueError(
+            f"the state is of {theirs or 'a source without versions'}, and this Loader reads "
+            f"{ours or 'a source without versions'}: other rows were read. Open "
+            "the version, or the revision, of the state to go on with its epoch; set_epoch "
+            "starts an epoch of this one"
+        )
+
+
+def _check_unread(theirs: Any, ours: Any) -> None:
+    """Raise ValueError if the lengths of other rows could not be read."""
+    if not (isinstance(theirs, Mapping) and isinstance(ours, Mapping)):
+        return
+    then, now = (own.get("unread", "no rows") for own in (theirs, ours))
+    if then != now:
+        raise ValueError(
+            f"when the state was saved, the lengths of {then} could not be read, and now it is "
+            f"{now}: steps have other rows. Restore the files as they were then, or start an epoch "
+            "with set_epoch"
+        )
+
+
+def _advise_windows(state: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+    """Say where the windows of `Buckets` come from, if two Loaders have others."""
+    theirs, ours = state.get("steps"), own.get("steps")
+    if not (isinstance(theirs, Mapping) and isinstance(ours, Mapping)):
+        return ""
+    if theirs.get("window") == ours.get("window"):
+        return ""
+    return (
+        f" (the windows of Buckets follow from Shuffle.buffer_size, {state['buffer_size']}, here "
+        f'{own["buffer_size"]}; buffer_size="auto" takes those of a state)'
+    )
+
+
+def _list_differences(theirs: Any, ours: Any) -> tuple[str, str]:
+    """Return what two descriptions of steps do not have in common, as texts."""
+
+    def describe(own: Any, other: Any) -> str:
+        if not isinstance(own, Mapping):
+            return "a number of rows" if own is None else reprlib.repr(own)
+        others = other if isinstance(other, Mapping) else {}
+        items = [f"{k}={v!r}" for k, v in own.items() if k not in others or others[k] != v]
+        return ", ".join(items) or "nothing more"
+
+    return describe(theirs, ours), describe(ours, theirs)

@@ -1,0 +1,244 @@
+"""`Epochs`: which rows the epochs of a source have, and how a share of one is read.
+
+A class for each kind of source: `StreamEpochs` here, `IndexedEpochs`, `MixedEpochs`. `PackedEpochs`
+has the blocks of packed rows in the place of the rows of one of these.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any, Generic, Self, TypeVar
+
+from arrowdl import _core
+from arrowdl.loader._epoch.blocks import StreamBlocks
+from arrowdl.loader._epoch.plan import Plan
+from arrowdl.loader._epoch.read import FindParts, Order, Reader, read_stream
+from arrowdl.loader._epoch.sharding import Sharding
+from arrowdl.loader._epoch.state import Position
+from arrowdl.loader._options import Options
+from arrowdl.loader._settings.pack import Pack
+from arrowdl.loader._skip.numbered import Faults, Numbered, NumberedStream
+from arrowdl.loader._skipped import Skipped
+from arrowdl.loader._sources.base import IndexedSource, Source, count_member_rows
+from arrowdl.loader._sources.stream import StreamSource
+
+FindSharding = Callable[[], Sharding]
+_TORCH_ADVICE = "DataLoader(loader.torch_dataset(), batch_size=None)"
+
+
+S = TypeVar("S", bound=Source)
+
+
+class Epochs(ABC, Generic[S]):
+    """The epochs of a source.
+
+    Parameters
+    ----------
+    source : Source
+    options : Options
+
+    Attributes
+    ----------
+    source : Source
+        Its own rows, whatever an epoch makes of them.
+    order : Order
+    plan : Plan, optional
+        If the steps depend on the lengths of the rows.
+    joins_rows : bool
+        Whether an epoch always reads rows into new memory.
+    """
+
+    joins_rows = False
+
+    def __init__(self, source: S, options: Options) -> None:
+        self.source = source
+        self.options = options
+        self.order = Order(options.seed, options.buffer_rows if options.shuffle else None)
+        self.plan: Plan | None = None
+
+    def with_options(self, options: Options) -> Self:
+        """Return the same epochs, whose lengths are not read again.
+
+        Parameters
+        ----------
+        options : Options
+            Which give each step the same rows.
+        """
+        changed = copy(self)
+        changed.options = options
+        changed.plan = copy(self.plan)  # without the steps that were planned
+        return changed
+
+    def prepare(self) -> None:
+        """Find what each worker process would find again; called before they are made."""
+        self.source.prepare()
+
+    def list_lost(self) -> list[Skipped]:
+        """Name the rows that are in no step, since their lengths cannot be read."""
+        return []
+
+    def make_sharding(self, world_size: int, num_workers: int) -> Sharding:
+        """Return how the rows are divided among ranks and workers."""
+        options = self.options
+        size = options.find_batch_size(world_size)
+        splits, tokens = options.find_splits(world_size), options.find_tokens(world_size)
+        return Sharding(world_size, num_workers, size, options.drop_last, splits, tokens)
+
+    def begin(self, position: Position, find_sharding: FindSharding, *, is_shared: bool) -> None:
+        """Settle what an epoch decides on when a reader begins with it.
+
+        Parameters
+        ----------
+        position : Position
+            Of the reader.
+        find_sharding : callable
+            Returns how rows are divided, whatever the number of workers.
+        is_shared : bool
+            Whether other readers, which go on from states of their own, have to settle the same.
+        """
+        return
+
+    def open(self, position: Position) -> S:
+        """Return the rows that the ranks share in the epoch of a position."""
+        return self.source
+
+    @abstractmethod
+    def number(self, rows: S, faults: Sequence[Faults] = ()) -> tuple[S, Numbered]:
+        """Return the rows of an epoch with numbers, and what these mean.
+
+        Parameters
+        ----------
+        rows : Source
+        faults : sequence of Faults
+            Of each source; by default those that the lengths of the rows have shown.
+        """
+
+    @abstractmethod
+    def read(
+        self, rows: S, reader: Reader, *, reads_ahead: bool
+    ) -> tuple[_core.DeviceStream, FindParts | None]:
+        """Read the remaining batches of one worker, an array for each batch.
+
+        Returns also what counts the parts of a batch, by its index and its rows, if it has several.
+
+        Parameters
+        ----------
+        rows : Source
+            Of `open`, as they are or wrapped.
+        reader : Reader
+        reads_ahead : bool
+            Whether a native thread joins the rows of the next batches.
+
+        Raises
+        ------
+        OSError
+            A file has changed since the source was opened.
+        """
+
+    def copies_rows(self, sharding: Sharding) -> bool:
+        """Whether `read` puts rows that are in memory into new memory."""
+        return False
+
+    def is_ready(self, *, is_gathered: bool) -> bool:
+        """Whether rows come fast enough without a thread that reads ahead.
+
+        Parameters
+        ----------
+        is_gathered : bool
+            Whether rows are copied into new memory.
+        """
+        return False
+
+    def limit_pass(self, stream: _core.DeviceStream) -> _core.DeviceStream:
+        """Return the rows of an epoch, or of one pass over the sources of one without end."""
+        return stream
+
+    def count_batches(self, position: Position) -> int | None:
+        """Count the batches of each rank in the present stage; None if unknown or not begun."""
+        return None
+
+    def count_epoch(self, epoch: int, sharding: Sharding) -> int:
+        """Count the batches of each rank in a whole epoch.
+
+        Raises
+        ------
+        TypeError
+            The number of rows is unknown, or the epoch has no end.
+        """
+        raise TypeError(
+            "a Loader over a stream has no length: its number of rows is unknown. PyTorch's "
+            f"DataLoader needs none: {_TORCH_ADVICE}"
+        )
+
+    def count_pass(self, position: Position) -> int | None:
+        """Count the rows, or blocks, of one pass over the sources; None if that is not known."""
+        return count_member_rows(self.source)
+
+    def count_passes(self, position: Position, sharding: Sharding) -> int:
+        """Count the passes over the sources that an epoch without end has made; 0 for others."""
+        return 0
+
+    def describe_steps(self, find_sharding: FindSharding) -> dict[str, Any]:
+        """Return the items of a state that decide on the rows of each step."""
+        return {} if self.options.splits is None else {"splits": self.options.splits}
+
+    def describe_position(self, position: Position, find_sharding: FindSharding) -> dict[str, Any]:
+        """Return the items of a state that say where the epoch is."""
+        return position.to_state()
+
+    def check_position(self, position: Position, find_sharding: FindSharding) -> None:
+        """Raise ValueError if no Loader of these rows can have come to a position."""
+        return
+
+    @abstractmethod
+    def open_blocks(
+        self, order: Order, lengths: IndexedSource | None, pack: Pack, epoch: int
+    ) -> Any:
+        """Return the packed blocks of an epoch.
+
+        Parameters
+        ----------
+        order : Order
+            Of the rows.
+        lengths : IndexedSource, optional
+            The length of each row, or the mixture of these; None of a stream.
+        pack : Pack
+        epoch : int
+        """
+
+
+class StreamEpochs(Epochs[StreamSource]):
+    """Each epoch reads the stream from its start."""
+
+    def __init__(self, source: StreamSource, options: Options) -> None:
+        super().__init__(source, options)
+        if options.is_planned:
+            raise TypeError(
+                f"{options.name_plan()} needs the lengths of rows before they are read, and this "
+                "source is a stream, which is read from its start: give the Loader a table of its "
+                "rows (pyarrow.table(stream)), or write them to Parquet or Arrow IPC files"
+            )
+
+    def number(
+        self, rows: StreamSource, faults: Sequence[Faults] = ()
+    ) -> tuple[StreamSource, Numbered]:
+        numbered = NumberedStream(rows)
+        return numbered, numbered
+
+    def read(
+        self, rows: StreamSource, reader: Reader, *, reads_ahead: bool
+    ) -> tuple[_core.DeviceStream, FindParts | None]:
+        return read_stream(rows, self.order, reader)
+
+    def open_blocks(
+        self, order: Order, lengths: IndexedSource | None, pack: Pack, epoch: int
+    ) -> Any:
+        return StreamBlocks(self.source, order, pack)
+
+
+def check_has_end(source: Source) -> None:
+    """Raise TypeError if an epoch has no end, and so no length."""
+    if source.is_endless:
+        raise TypeError('a mixture of stop="repeat" has no length: it never ends')
