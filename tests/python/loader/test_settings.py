@@ -155,7 +155,7 @@ def test_an_object_is_checked_when_it_is_made(make: Callable[[], Any], message: 
 )
 def test_objects_that_contradict_each_other(options: dict[str, Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=re.escape(message)):
-        arrowdl.Loader(TABLE, **group(**options))
+        arrowdl.Loader(TABLE, **options)
 
 
 def test_a_mixture_takes_the_same_objects() -> None:
@@ -172,14 +172,14 @@ def test_a_mixture_takes_the_same_objects() -> None:
         ({"global_batch_size": 2}, r"mix\(\) got .* 'global_batch_size': give ranks=Ranks"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
-            arrowdl.Loader.mix(sources, **group(global_batch_size=weights, **options))
+            arrowdl.Loader.mix(sources, weights, **options)
 
 
 def test_flags_are_the_plain_objects() -> None:
     """`shuffle=True` is `Shuffle()`, and so on."""
     flags = {"shuffle": True, "seed": 3, "ragged": "padded", "on_error": "skip"}
     objects = {"shuffle": Shuffle(), "seed": Seed(3), "ragged": Padded(), "on_error": Skip()}
-    one, two = (arrowdl.Loader(TABLE, 2, **group(**own))._options for own in (flags, objects))
+    one, two = (arrowdl.Loader(TABLE, 2, **own)._options for own in (flags, objects))
     assert one.columns == two.columns
     assert dataclasses.replace(one, ragged="jagged") == dataclasses.replace(two, ragged="jagged")
 
@@ -247,7 +247,7 @@ def test_an_unknown_keyword_names_ours(name: str) -> None:
     assert name not in ours - {"source"}
     message = f"Loader() got an unexpected keyword argument '{name}': give {ADVICE[name]}"
     with pytest.raises(TypeError, match=re.escape(message)):
-        arrowdl.Loader(TABLE, 2, **group(**{name: 1}))
+        arrowdl.Loader(TABLE, 2, **{name: 1})
     advised = re.sub(r"\w+\(.*\)", lambda call: call[0].partition("(")[0], ADVICE[name])
     for option in re.findall(r"\b(\w+)=", advised):
         assert option in ours, option
@@ -264,7 +264,7 @@ def test_other_unknown_keywords() -> None:
         arrowdl.Loader(TABLE, 2, x1=True)  # type: ignore[call-arg]
     both = "arguments 'workers': give num_workers=; 'rank': give ranks=Ranks"
     with pytest.raises(TypeError, match=both):
-        arrowdl.Loader(TABLE, 2, workers=2, ranks=arrowdl.Ranks(rank=0))  # type: ignore[call-arg]
+        arrowdl.Loader(TABLE, 2, workers=2, rank=0)  # type: ignore[call-arg]
 
 
 def test_a_table_of_flat_names_is_grouped() -> None:
