@@ -12,7 +12,7 @@ _log = logging.getLogger("arrowdl.loader")
 
 
 def settle_buffer(source: Source, options: Options) -> Options:
-    """Return the options with the rows that ``buffer_size="auto"`` means.
+    """Return the options with the rows that ``Shuffle("auto")`` means.
 
     Those of a stream are known when it is read.
     """

@@ -138,7 +138,7 @@ def read_sizes(ranks: Ranks, batch_size: Any) -> Ranks:
     if batch_size is not None:
         raise ValueError(
             f"batch_size={batch_size!r}: a mixture has the same steps on any number of ranks, give "
-            f"it ranks=Ranks(global_batch_size={batch_size!r})"
+            "it ranks=Ranks(global_batch_size=...)"
         )
     if ranks.global_batch_size is None:
         raise TypeError(

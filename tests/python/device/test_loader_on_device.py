@@ -178,7 +178,7 @@ def test_packed_blocks(on_fake_cuda: Callable[[str], None]) -> None:
     on_fake_cuda(f"""{SETUP}
 for add in ((), ("position_ids", "cu_seqlens")):  # with lists, batches are made on the host
     pack = arrowdl.Pack("ids", 64, "best_fit", add=add)
-    options = {{"columns": ["ids"], "shuffle": True, "ragged": "padded", "pack": pack}}
+    options = {{"columns": ["ids"], "shuffle": True, "ragged": "padded", "batching": pack}}
     here = arrowdl.Loader(table, 8, framework="jax", **options)
     compare(arrowdl.Loader(table, 8, framework="numpy", device="cuda:0", **options), here)
 try:

@@ -378,13 +378,15 @@ def test_sources_without_parquet_files_are_refused(tmp_path: Path) -> None:
         writer.write_table(table)
     sources = [table, path, lambda: table.to_reader(), ds.dataset(path, format="ipc")]
     for source in sources:
-        with pytest.raises(ValueError, match='decoder="polars" decodes Parquet files, and this'):
+        with pytest.raises(
+            ValueError, match=r'Storage\.decoder="polars" decodes Parquet files, and this'
+        ):
             arrowdl.Loader(source, 1, storage=arrowdl.Storage(decoder="polars"))
 
 
 @pytest.mark.parametrize("decoder", ["duckdb", None, True])
 def test_other_decoders_are_refused(decoder: Any) -> None:
-    message = f"decoder={decoder!r}: expected 'pyarrow' or 'polars'"
+    message = f"Storage.decoder={decoder!r}: expected 'pyarrow' or 'polars'"
     with pytest.raises(ValueError, match=re.escape(message)):
         arrowdl.Loader(pa.table({"x": [1]}), 1, storage=arrowdl.Storage(decoder=decoder))
 

@@ -300,7 +300,7 @@ from arrowdl.loader._storage import fetch_ahead, stragglers
 from helpers.counted_files import CountedFiles
 fetch_ahead.FETCH_BYTES, fetch_ahead.RANGE_BYTES = 4_000, 1_000
 scan_limits.FETCHED = scan_limits.FETCHED._replace(nbytes=4_000)
-for options in ({"prefetch": 0}, {"shuffle": True, "buffer_size": 500}):
+for options in ({"prefetch": 0}, {"shuffle": arrowdl.Shuffle(500)}):
     files, go, once = CountedFiles(Path(sys.argv[1])), threading.Event(), threading.Lock()
     dataset = ds.dataset(["part-0.parquet"], filesystem=fs.PyFileSystem(files))
     loader = arrowdl.Loader(dataset, 100, framework="numpy", columns=["id"], **options)

@@ -543,7 +543,7 @@ WRONG: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
         make_tables([8]),
         {"s0": 1},
         {"batch_size": 4},
-        "batch_size=4: a mixture has the same steps on any number of ranks, give it global_batch_",
+        "batch_size=4: a mixture has the same steps on any number of ranks, give it ranks=Ranks",
     ),
     "list of tables": ([make_table(0, 8)], {"s0": 1}, {}, "sources= is a list: give one or more"),
     "columns": (
@@ -552,7 +552,7 @@ WRONG: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
         {},
         r'"a" has the columns \[\'id\'\], and "b" \[\'other\'\]',
     ),
-    "no rows": (make_tables([8, 3]), {"s0": 1, "s1": 1}, {}, '"s1" has 3 rows, and splits=4'),
+    "no rows": (make_tables([8, 3]), {"s0": 1, "s1": 1}, {}, '"s1" has 3 rows, and Ranks.splits=4'),
     "no weight": (make_tables([8, 8]), {"s0": 1}, {}, "weights names"),
     "negative": (make_tables([8]), {"s0": -1}, {}, 'weights\\["s0"\\] is -1'),
     "nan": (make_tables([8]), {"s0": float("nan")}, {}, 'weights\\["s0"\\] is nan'),

@@ -469,7 +469,7 @@ def test_a_buffer_that_is_too_small_is_logged(
     text = record.getMessage()
     assert "has 50000 of 400000 rows" in text
     assert "rows of 12 of 40 row groups" in text
-    assert "buffer_size=400000 mixes all" in text
+    assert "shuffle=Shuffle(400000) mixes all" in text
     next(iter(loader))
     loader.map(len)
     assert len(caplog.records) == 1

@@ -39,7 +39,7 @@ TABLE = pa.table({"x": [1, 2, 3], "y": [1.0, 2.0, 3.0]})
         ),
         ({"shuffle": "no"}, "shuffle='no': expected True or False"),
         ({"drop_last": None}, "drop_last=None: expected True or False"),
-        ({"memory_map": "r"}, "memory_map='r': expected True or False"),
+        ({"memory_map": "r"}, "Storage.memory_map='r': expected True or False"),
         (
             {"columns": {"x": "a"}},
             "give a list of names, in the order of the batch's columns; transf",

@@ -1,4 +1,4 @@
-"""`Loader(pack=)`: blocks as rows, of the same steps on any number of ranks, with exact resumes."""
+"""Packed blocks as rows, of the same steps on any number of ranks, with exact resumes."""
 
 from __future__ import annotations
 

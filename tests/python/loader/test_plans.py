@@ -125,7 +125,7 @@ def test_what_does_not_fit_a_plan(store: MemoryStore, tmp_path: Path) -> None:
         load("b", store, columns=["noise"], plan=plan)
     with pytest.raises(ValueError, match="in none of the stores"):
         arrowdl.Loader("memory://other/b", 4, columns=["id"], storage=arrowdl.Storage(plan=plan))
-    with pytest.raises(ValueError, match="plan= works on paths and URLs"):
+    with pytest.raises(ValueError, match=r"Storage\.plan works on paths and URLs"):
         arrowdl.Loader(pa.table({"id": [1]}), 4, columns=["id"], storage=arrowdl.Storage(plan=plan))
     with pytest.raises(TypeError, match=r"give what Loader\.plan"):
         load("b", store, plan=3)
@@ -345,7 +345,9 @@ def test_what_has_no_paths_has_no_plan(plan: str, store: MemoryStore, tmp_path: 
             storage=arrowdl.Storage(plan=given),
         )
     for source in (pa.table({"id": [1]}), lambda: pa.table({"id": [1]}).to_reader()):
-        with pytest.raises(ValueError, match=r"plan= works on paths and URLs, tables .*, not on"):
+        with pytest.raises(
+            ValueError, match=r"Storage\.plan works on paths and URLs, tables .*, not on"
+        ):
             arrowdl.Loader(source, 4, framework="numpy", storage=arrowdl.Storage(plan=given))
     assert not store.count("read")
 

@@ -1,4 +1,4 @@
-"""What a Loader does where pyarrow's scanner would hang or crash, and memory_map=False."""
+"""What a Loader does where pyarrow's scanner would hang or crash, and without maps."""
 
 from __future__ import annotations
 
@@ -365,5 +365,5 @@ def test_an_ipc_stream_has_to_be_mapped(tmp_path: Path) -> None:
     with pa.ipc.new_stream(path, TABLE.schema) as writer:
         writer.write_table(TABLE)
     assert read(path, columns=["x"]) == {"x": list(range(500))}
-    with pytest.raises(ValueError, match=r"stream format.*memory_map=False"):
+    with pytest.raises(ValueError, match=r"stream format.*Storage.memory_map=False"):
         arrowdl.Loader(path, 10, storage=arrowdl.Storage(memory_map=False))

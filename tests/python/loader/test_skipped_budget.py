@@ -1,4 +1,4 @@
-"""`Loader(max_skipped_rows=)`: of all ranks together, and in each pass of a mixture without end."""
+"""`Skip(max_rows=)`: of all ranks together, and in each pass of a mixture without end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Loader(on_error="skip", splits=)`: what a function that fails takes out of a step, on any ranks.
+"""`Loader(on_error="skip")` with splits: what a function that fails takes out of a step.
 
 A sequence gives a part of its rows to each step. A function that fails takes the whole part.
 """

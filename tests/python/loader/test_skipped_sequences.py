@@ -514,7 +514,7 @@ def test_a_column_of_lengths(files: Files) -> None:
     wrong = make_table(files.lengths).set_column(2, "n", pa.array([3] * 100))
     with pytest.raises(ValueError, match='"n" says that a row has 3 tokens, and "tokens" has 1'):
         list(open_loader(wrong, PACK | {"pack": pack}))
-    with pytest.raises(ValueError, match='pack= has lengths="n", and the columns'):
+    with pytest.raises(ValueError, match=r'Pack\.lengths="n", and the columns'):
         open_loader(files.source, PACK | {"pack": pack, "columns": ["tokens"]})
     with pytest.raises(TypeError, match="lengths=3: give the name"):
         arrowdl.Pack("tokens", 16, lengths=3)  # type: ignore[arg-type]

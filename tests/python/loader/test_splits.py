@@ -1,4 +1,4 @@
-"""`Loader(splits=)`: each step has the same rows, in the same order, on any number of ranks."""
+"""`Ranks(splits=)`: each step has the same rows, in the same order, on any number of ranks."""
 
 from __future__ import annotations
 
@@ -220,23 +220,23 @@ def test_torch_workers_have_the_steps(tmp_path: Path) -> None:
 
 WRONG = {
     "neither": ({}, "give batch_size="),
-    "both": ({"batch_size": 2, "global_batch_size": 4}, "not both"),
+    "both": ({"batch_size": 2, "global_batch_size": 4}, "give one of them"),
     "ranks": (
         {"global_batch_size": 24, "splits": 8, "rank": 0, "world_size": 3},
         r"splits=8, which it is unless you give it, cannot be divided among 3 ranks: it can among "
-        r"1, 2, 4 or 8\. Give splits=3, 6, 12 or 24, the same to all runs",
+        r"1, 2, 4 or 8\. Give Ranks.splits=3, 6, 12 or 24, the same to all runs",
     ),
     "ranks of other splits": (
         {"global_batch_size": 24, "splits": 4, "rank": 0, "world_size": 3},
-        r"splits=4 cannot be divided among 3 ranks: it can among 1, 2 or 4\. Give splits=3, 6, 12",
+        r"splits=4 cannot be divided among 3 ranks: it can among 1, 2 or 4\. Give Ranks.splits=3",
     ),
     "many ranks": (
         {"global_batch_size": 96, "rank": 0, "world_size": 16},
-        r"splits=8, which it is unless you give it, .* Give splits=16, 32, 48 or 96, the same",
+        r"splits=8, which it is unless you give it, .* Give Ranks.splits=16, 32, 48 or 96",
     ),
     "many ranks with a budget": (
         {"global_batch_tokens": 96, "token_column": "id", "rank": 0, "world_size": 16},
-        r"splits=8, which it is unless you give it, .* Give splits= a multiple of 16, such as 16",
+        r"splits=8, which it is unless you give it, .* Give Ranks.splits a multiple of 16",
     ),
     "batch": (
         {"global_batch_size": 10, "rank": 0, "world_size": 4},
@@ -289,7 +289,9 @@ def test_a_state_of_other_splits_is_refused() -> None:
     loaders = [arrowdl.Loader(table, **group(global_batch_size=8, **more)) for more in options]
     for one, other in itertools.permutations(loaders, 2):
         next(iter(one))
-        with pytest.raises(ValueError, match=r"is of splits=\w+, and this Loader has splits=\w+"):
+        with pytest.raises(
+            ValueError, match=r"is of Ranks.splits=\w+, and this Loader has Ranks.splits=\w+"
+        ):
             other.load_state_dict(one.state_dict())
 
 

@@ -178,11 +178,11 @@ def test_a_file_system_object(bucket: str, tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit(store: MemoryStore) -> None:
-    with pytest.raises(ValueError, match="give those of filesystem= to that object"):
+    with pytest.raises(ValueError, match=r"give those of Storage\.filesystem to that object"):
         load("b", store, storage_options={"key": "x"})
-    with pytest.raises(TypeError, match="filesystem=object: give a file system of"):
+    with pytest.raises(TypeError, match=r"Storage\.filesystem=object: give a file system of"):
         load("b", filesystem=object())
-    with pytest.raises(TypeError, match="storage_options is a list"):
+    with pytest.raises(TypeError, match=r"Storage\.options is a list"):
         load("memory://b", storage_options=["key"])
     with pytest.raises(ValueError, match=r"work on paths and URLs, not on Table"):
         arrowdl.Loader(pa.table({"x": [1]}), 1, storage=arrowdl.Storage(filesystem=store.open()))
@@ -193,7 +193,7 @@ def test_what_does_not_fit(store: MemoryStore) -> None:
             load(url)
     with pytest.raises(ValueError, match=r'what is after "\?" are options'):
         load("s3://b/a?b=c.parquet", storage_options={"region": "us-east-1"})
-    with pytest.raises(ValueError, match="S3FileSystem does not take one of storage_options"):
+    with pytest.raises(ValueError, match=r"S3FileSystem does not take one of Storage\.options"):
         load("s3://b/x", storage_options={"kye": "x", "region": "us-east-1"})
     logins = ["s3://a1:b1@bucket/x.parquet", "s3://c:d@bucket/y.parquet"]
     with pytest.raises(ValueError, match="different logins"):

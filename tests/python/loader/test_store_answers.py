@@ -248,11 +248,11 @@ def hang(kind, path):
         threading.Event().wait()
 store.fault = hang
 options = make_options(PORT)
-for source, more in (("s3://bucket/b/*", {{"storage_options": options}}),
-                     ("b/*", {{"filesystem": store.open()}})):
+for source, more in (("s3://bucket/b/*", arrowdl.Storage(options=options)),
+                     ("b/*", arrowdl.Storage(filesystem=store.open()))):
     def make(source=source, more=more):
         with contextlib.suppress(OSError):  # says that the program ends
-            arrowdl.Loader(source, 4, **more)
+            arrowdl.Loader(source, 4, storage=more)
     threading.Thread(target=make, daemon=True).start()
 begun.wait()
 print("left")

@@ -1,4 +1,4 @@
-"""`Loader(batch_tokens=)` and `Loader(bucket_by=)`: steps by the lengths of rows."""
+"""`Tokens` and `Buckets`: steps by the lengths of rows."""
 
 from __future__ import annotations
 

@@ -199,7 +199,6 @@ def test_a_loader_goes_to_another_process(shuffle: bool, tmp_path: Path) -> None
         ({"columns": 3}, "a list of names"),
         ({"columns": [0]}, "0 is no str"),
         ({"columns": ["id", "id"]}, '"id" is listed twice'),
-        ({"pin_memory": True, "framework": "numpy"}, "pin_memory=True needs"),
     ],
 )
 def test_arguments_that_mean_nothing(arguments: dict[str, Any], message: str) -> None:

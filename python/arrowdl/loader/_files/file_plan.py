@@ -332,11 +332,4 @@ def _read_stamp(size: Any, mtime: Any = None, etag: Any = None) -> Stamp:
 
 def read_plan(plan: Any) -> FilePlan:
     """Return the plan that a user gave, itself or its file."""
-    if isinstance(plan, FilePlan):
-        return plan
-    if isinstance(plan, (str, os.PathLike)):
-        return FilePlan.load(plan)
-    raise TypeError(
-        f"Storage.plan={plan!r}: give what Loader.plan() returned, the file of its save(), or "
-        '"share"'
-    )
+    return plan if isinstance(plan, FilePlan) else FilePlan.load(plan)

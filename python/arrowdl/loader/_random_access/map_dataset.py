@@ -31,8 +31,8 @@ class MapDataset:
 
     `Loader.map_dataset` makes it. Batches are those of that Loader: its columns, filter, framework,
     null policies, ragged forms, dtypes, transforms and device apply. Its order does not: row
-    numbers count the rows of the whole source, on every rank, whatever `shuffle`, `splits`, `rank`
-    and `num_workers` say. `transform` is called in the thread that reads.
+    numbers count the rows of the whole source, on every rank, whatever `shuffle`, `ranks` and
+    `num_workers` say. `transform` is called in the thread that reads.
 
     - ``dataset[[3, 0, 3]]`` is the batch of these rows, in this order. The row numbers may also be
       a NumPy array, a tensor, an Arrow array, a range or a tuple. Negative ones count from the end.

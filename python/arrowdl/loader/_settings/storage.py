@@ -87,7 +87,17 @@ class Storage:
             )
         if self.retries is not None and not isinstance(self.retries, Retries):
             raise TypeError(f"Storage.retries={self.retries!r}: give an arrowdl.loader.Retries")
+        self._check_plan()
         self._check_cache()
+
+    def _check_plan(self) -> None:
+        """Raise TypeError unless `plan` is a plan, its file or "share"."""
+        is_path = isinstance(self.plan, (str, os.PathLike))
+        if self.plan is not None and not is_path and not hasattr(self.plan, "save"):
+            raise TypeError(
+                f"Storage.plan={self.plan!r}: give what Loader.plan() returned, the file of its "
+                'save(), or "share"'
+            )
 
     def _check_cache(self) -> None:
         """Raise an error unless `cache` is a folder with a limit, or neither is given."""

@@ -10,7 +10,7 @@ from arrowdl.loader._sources.base import Source, count_member_rows
 from arrowdl.loader._stats import Stats
 
 _MOST_KEPT = 1_000  # entries of `Stats.skipped`
-# Without `max_skipped_rows`: one of so many rows, and rows of a stream.
+# Without `Skip.max_rows`: one of so many rows, and rows of a stream.
 _SHARE = 10
 _MOST_OF_STREAMS = 10_000
 
@@ -111,7 +111,7 @@ def check_left_out(left_out: Sequence[Skipped], source: Source, most: int | None
     source : Source
         The rest.
     most : int, optional
-        Of `max_skipped_rows`.
+        Of `Skip.max_rows`.
     """
     sources = [own for _, own in source.list_members()]
     total = sum(own.num_rows for own in sources)
@@ -137,7 +137,7 @@ def check_lost(lost: Sequence[Skipped], source: Source, most: int | None) -> Non
     source : Source
         All documents.
     most : int, optional
-        Of `max_skipped_rows`.
+        Of `Skip.max_rows`.
     """
     rows = sum(stop - start for entry in lost for start, stop in entry.ranges)
     limit = find_most(count_member_rows(source)) if most is None else most
@@ -149,5 +149,5 @@ def check_lost(lost: Sequence[Skipped], source: Source, most: int | None) -> Non
 
 
 def find_most(rows: int | None) -> int:
-    """Return the default of `max_skipped_rows` for a number of rows; None for a stream's."""
+    """Return the default of `Skip.max_rows` for a number of rows; None for a stream's."""
     return _MOST_OF_STREAMS if rows is None else rows // _SHARE
