@@ -1,32 +1,13 @@
-"""The cases of `check_arrow_producer` that are about streams, and the list of all its cases."""
+"""The cases of `check_arrow_producer` that are about streams."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
 from typing import Any
 
 from arrowdl.testing._arrow_layout import check_array, check_schema, describe_schema
-from arrowdl.testing._arrow_producer import (
-    ArrowProducer,
-    check_again,
-    check_child_moves,
-    check_children,
-    check_device_keywords,
-    check_device_struct,
-    check_lifetime,
-    check_methods,
-    check_moved,
-    check_references,
-    check_release_thread,
-    check_requests,
-    check_reserved,
-    check_schema_method,
-    check_structs,
-    check_threads,
-    check_unconsumed,
-    open_producer,
-)
+from arrowdl.testing._arrow_producer import ArrowProducer
+from arrowdl.testing._arrow_producer_exports import check_device_struct
 from arrowdl.testing._exported_arrow import (
     DEVICE_METHODS,
     STREAMS,
@@ -38,7 +19,7 @@ from arrowdl.testing._exported_arrow import (
 )
 from arrowdl.testing._managed import on_threads
 from arrowdl.testing._report import Recorder
-from arrowdl.testing._run import Case, Check, quote
+from arrowdl.testing._run import Case, quote
 from arrowdl.testing._structs import CPU
 
 _CALLBACKS = ("get_schema", "get_next", "get_last_error", "release")
@@ -265,27 +246,10 @@ def _error(producer: ArrowProducer, to: Recorder) -> None:
             reader.release()
 
 
-_CASES: list[tuple[str, str, Callable[[ArrowProducer, Recorder], None]]] = [
-    ("methods", "arrow-methods", check_methods),
-    ("requested schema", "arrow-requested-schema", check_requests),
-    ("two exports", "arrow-again", check_again),
-    ("structs", "arrow-format", check_structs),
-    ("schema alone", "arrow-schema-agrees", check_schema_method),
-    ("keywords of devices", "arrow-device-keywords", check_device_keywords),
-    ("reserved bytes", "arrow-device-reserved", check_reserved),
-    ("unconsumed capsules", "arrow-capsule-releases", check_unconsumed),
-    ("moved structs", "arrow-capsule-moved", check_moved),
-    ("children", "arrow-release-children", check_children),
-    ("a child moved out", "arrow-child-moves", check_child_moves),
-    ("release on a thread", "arrow-release-thread", check_release_thread),
-    ("references", "arrow-releases-data", check_references),
-    ("lifetime", "arrow-lifetime", check_lifetime),
-    ("threads", "arrow-threads", check_threads),
-    ("stream callbacks", "arrow-stream-callbacks", _callbacks),
-    ("a stream read", "arrow-stream-next", _read),
-    ("streams not read", "arrow-stream-release", _unread),
-    ("a stream without the lock", "arrow-stream-lock", _lock),
-    ("a stream that fails", "arrow-stream-error", _error),
-]
-
-ARROW_PRODUCER = Check("arrow-producer", tuple(Case(*case) for case in _CASES), open_producer)
+CASES = (
+    Case("stream callbacks", "arrow-stream-callbacks", _callbacks),
+    Case("a stream read", "arrow-stream-next", _read),
+    Case("streams not read", "arrow-stream-release", _unread),
+    Case("a stream without the lock", "arrow-stream-lock", _lock),
+    Case("a stream that fails", "arrow-stream-error", _error),
+)

@@ -1,4 +1,4 @@
-"""The cases of `check_dlpack_consumer` that are about its calls, and the list of all its cases."""
+"""The cases of `check_dlpack_consumer` that are about its calls."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ import gc
 from typing import Any
 
 from arrowdl.testing._dlpack_consumer import (
-    VALUES_AND_RELEASE,
     Consumer,
     MadeProducer,
     OnlyDevice,
-    is_view,
     made_for,
     make,
-    open_consumer,
     refuses_plain,
 )
+from arrowdl.testing._dlpack_consumer_release import is_view
 from arrowdl.testing._made_tensor import MadeTensor
 from arrowdl.testing._report import Recorder
-from arrowdl.testing._run import Case, Check, quote
+from arrowdl.testing._run import Case, quote
 from arrowdl.testing._structs import EXT_DEV, READ_ONLY
 
 
@@ -226,7 +224,7 @@ def _methods(consumer: Consumer, to: Recorder) -> None:
     )
 
 
-CALLS = (
+CASES = (
     Case("versions", "from-dlpack-major", _versions),
     Case("max_version", "from-dlpack-max-version", _max_version),
     Case("old producers", "from-dlpack-fallback", _fallback),
@@ -237,5 +235,3 @@ CALLS = (
     Case("errors of the producer", "from-dlpack-raises", _raises),
     Case("an object without DLPack", "from-dlpack-methods", _methods),
 )
-
-DLPACK_CONSUMER = Check("dlpack-consumer", (*VALUES_AND_RELEASE, *CALLS), open_consumer)

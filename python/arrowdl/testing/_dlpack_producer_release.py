@@ -1,4 +1,4 @@
-"""The cases of `check_dlpack_producer` that are about release, and the list of all its cases."""
+"""The cases of `check_dlpack_producer` that are about release."""
 
 from __future__ import annotations
 
@@ -9,13 +9,7 @@ import weakref
 from typing import Any
 
 from arrowdl.testing._capsules import capsule_destructor
-from arrowdl.testing._dlpack_producer import (
-    CALLS_AND_FIELDS,
-    Producer,
-    each_export,
-    needs_tensor,
-    open_producer,
-)
+from arrowdl.testing._dlpack_producer import Producer, each_export, needs_tensor
 from arrowdl.testing._managed import (
     CountedDeleter,
     Exported,
@@ -26,7 +20,7 @@ from arrowdl.testing._managed import (
     size_of,
 )
 from arrowdl.testing._report import Recorder
-from arrowdl.testing._run import Case, Check, quote
+from arrowdl.testing._run import Case, quote
 
 
 def _releases(producer: Producer, to: Recorder) -> None:
@@ -184,7 +178,7 @@ def _threads(producer: Producer, to: Recorder) -> None:
     )
 
 
-RELEASE = (
+CASES = (
     Case("unconsumed capsules", "dlpack-capsule-releases", needs_tensor(_releases)),
     Case("consumed capsules", "dlpack-capsule-used", needs_tensor(_used)),
     Case("two exports", "dlpack-again", needs_tensor(_again)),
@@ -193,5 +187,3 @@ RELEASE = (
     Case("deleter on a thread", "dlpack-deleter-thread", needs_tensor(_deleter_thread)),
     Case("threads", "dlpack-threads", needs_tensor(_threads)),
 )
-
-DLPACK_PRODUCER = Check("dlpack-producer", (*CALLS_AND_FIELDS, *RELEASE), open_producer)

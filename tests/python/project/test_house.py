@@ -17,11 +17,11 @@ PACKAGE = ROOT / "python/arrowdl"
 
 BOUNDS = {
     "parameters of Loader": 26,
-    "files, classes and functions that are too long": 24,
+    "files, classes and functions that are too long": 18,
     "isinstance of kinds in the Loader": 5,
-    "lines of the product": 87_000,
+    "lines of the product": 88_000,
     "targets of the Makefile": 44,
-    "lines of CMakeLists.txt": 238,
+    "lines of CMakeLists.txt": 239,
     "bytes of HACKING.md": 37_000,
 }
 

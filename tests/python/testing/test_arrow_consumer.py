@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from arrowdl.testing import RULES, Report, check_arrow_consumer
-from arrowdl.testing._arrow_consumer import ARROW_CONSUMER
+from arrowdl.testing._checks import ARROW_CONSUMER
 from arrowdl.testing._exported_arrow import (
     ARRAYS,
     STREAMS,

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 from arrowdl.testing import RULES, Report, check_arrow_producer
 from arrowdl.testing._arrow_cases import bits, ints
-from arrowdl.testing._arrow_producer_streams import ARROW_PRODUCER
 from arrowdl.testing._capsules import capsule_address, make_capsule
+from arrowdl.testing._checks import ARROW_PRODUCER
 from arrowdl.testing._made_arrow import MadeArray, MadeDeviceArray, MadeSchema, MadeStream
 from arrowdl.testing._made_tensor import Memory
 from arrowdl.testing._structs import ArrowSchema

@@ -15,7 +15,7 @@ import pytest
 import torch
 from arrowdl.testing import RULES, Report, check_dlpack_consumer
 from arrowdl.testing._capsules import capsule_name
-from arrowdl.testing._dlpack_consumer_calls import DLPACK_CONSUMER
+from arrowdl.testing._checks import DLPACK_CONSUMER
 from arrowdl.testing._managed import (
     Exported,
     can_read,

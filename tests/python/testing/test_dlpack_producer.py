@@ -12,7 +12,7 @@ import arrowdl
 import numpy as np
 import pytest
 from arrowdl.testing import RULES, Report, check_dlpack_producer
-from arrowdl.testing._dlpack_producer_release import DLPACK_PRODUCER
+from arrowdl.testing._checks import DLPACK_PRODUCER
 from arrowdl.testing._made_tensor import MadeTensor, Memory
 from arrowdl.testing._structs import IS_COPIED, READ_ONLY
 from helpers.conformance import finds
