@@ -195,8 +195,8 @@ class DeviceArray:
         Parameters
         ----------
         requested_schema : PyCapsule, optional
-            The schema to cast to. The array keeps its own schema if the cast needs more than the same
-            buffers or a cheap conversion.
+            The schema to cast to: the same buffers, or an exact, cheap conversion. On a device the array
+            keeps its own schema if the cast needs new memory.
 
         Returns
         -------
@@ -206,7 +206,7 @@ class DeviceArray:
         Raises
         ------
         ValueError
-            The schema is incompatible with the data, or was consumed before.
+            The data cannot be cast to the schema, or the capsule was consumed before.
         TypeError
             `requested_schema` is not a schema capsule.
         BufferError
@@ -497,8 +497,8 @@ class DeviceStream:
         Parameters
         ----------
         requested_schema : PyCapsule, optional
-            The schema to cast to. The stream keeps its own schema if its type does not allow a cheap cast.
-            Reading raises ValueError at an array whose values cannot be cast.
+            The schema to cast to, as in ``DeviceArray.__arrow_c_array__``. Reading raises ValueError at an
+            array whose values cannot be cast.
 
         Returns
         -------

@@ -31,8 +31,8 @@ Consumes this object.
 Parameters
 ----------
 requested_schema : PyCapsule, optional
-    The schema to cast to. The stream keeps its own schema if its type does not allow a cheap cast.
-    Reading raises ValueError at an array whose values cannot be cast.
+    The schema to cast to, as in ``DeviceArray.__arrow_c_array__``. Reading raises ValueError at an
+    array whose values cannot be cast.
 
 Returns
 -------
