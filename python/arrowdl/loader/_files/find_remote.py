@@ -188,18 +188,27 @@ class _Lister:
 
         Each folder is a request; where a user may not look, nothing is known.
         """
+        parent, _, name = path.rstrip("/").rpartition("/")
+        while parent and _is_of_table(name) and not _is_of_web(path):
+            with suppress(OSError):
+                self._check_names(parent, self._find_markers(parent))
+            parent, _, name = parent.rpartition("/")
+
+    def _find_markers(self, path: str) -> list[str]:
+        """List the folders in `path` that a table has; none if the store refuses to say."""
         import pyarrow.fs as fs
 
         from arrowdl.loader._storage.handlers import ask_for_files
 
-        parent, _, name = path.rstrip("/").rpartition("/")
-        while parent and _is_of_table(name) and not _is_of_web(path):
-            asked = [f"{parent}/{marker}" for marker in MARKERS]
-            with suppress(OSError):
-                infos = ask_for_files(self._filesystem, asked)
-                found = [own.path for own in infos if own.type == fs.FileType.Directory]
-                self._check_names(parent, [own.rpartition("/")[2] for own in found])
-            parent, _, name = parent.rpartition("/")
+        asked = [f"{path}/{marker}" for marker in MARKERS]
+        try:
+            infos = ask_for_files(self._filesystem, asked)
+        except Exception:  # clients of fsspec have errors of their own
+            return []
+        kinds = [info.type for info in infos]
+        return [
+            name for name, kind in zip(MARKERS, kinds, strict=True) if kind == fs.FileType.Directory
+        ]
 
     def _check_names(self, path: str, markers: Sequence[str]) -> None:
         if markers:

@@ -16,6 +16,8 @@ _SAVED = re.compile(r"data-\d+-of-\d+\.arrow")
 _CACHED = re.compile(r"cache-[0-9a-f]+(_\d+_of_\d+)?\.arrow")
 # Of the folder of a table, whose files are below it, too.
 MARKERS = ("_delta_log", ".hoodie", "_spark_metadata", "metadata")
+# What load_dataset() keeps: a file of each split, or several.
+_SPLIT = re.compile(r".+-[A-Za-z]\w*(\.\w+)*(-\d+-of-\d+)?\.arrow")
 _ALL_FILES = "or give the list of its files, glob.glob(...), to read them all"
 
 ListNames = Callable[[str], Collection[str]]  # takes a folder below, lists the names in it
@@ -129,7 +131,12 @@ class Folder:
 
     def _check_splits(self, files: Sequence[str]) -> None:
         """Raise ValueError if files that load_dataset() has cached are of several splits."""
-        splits = self._list_splits("dataset_info.json")
+        try:
+            splits = self._list_splits("dataset_info.json")
+        except ValueError:
+            if self._is_of_huggingface():
+                raise
+            return  # another program wrote a file of this name
         found = [
             split
             for split in splits
@@ -152,10 +159,14 @@ class Folder:
         try:
             return self._load("state.json")
         except ValueError:
-            saved = (name for name in self.names if _SAVED.match(name) or _CACHED.match(name))
-            if "dataset_info.json" in self.names or any(saved):
+            if self._is_of_huggingface():
                 raise
             return {}
+
+    def _is_of_huggingface(self) -> bool:
+        """Whether files have names that Hugging Face's datasets gives."""
+        kinds = (_SAVED, _CACHED, _SPLIT)
+        return any(kind.fullmatch(name) for name in self.names for kind in kinds)
 
     def _load(self, name: str) -> Mapping[str, Any]:
         """Read an object of JSON; raise ValueError if the file is something else."""
