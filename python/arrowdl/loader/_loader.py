@@ -73,7 +73,7 @@ class Loader(AdaptedReader):
         `DeviceArray.to`.
     shuffle : bool
         Each epoch permutes all rows, if `buffer_size` rows are as many. Otherwise it permutes the
-        row groups (of tables: blocks), reads eight of them side by side, from all parts of the
+        row groups (of tables: blocks), reads twelve of them side by side, from all parts of the
         source, and permutes the rows of each full buffer; the logger "arrowdl.loader" says so. Of
         streams, only the rows of each buffer are permuted.
     seed : int
@@ -191,7 +191,7 @@ class Loader(AdaptedReader):
     buffer_size : int or "auto"
         Rows of the shuffle buffer, which is held in memory. `splits` divides it. "auto": as many
         rows as fit into some 256 MiB, by the footers of the files, the size of the table, or the
-        first rows of a stream. That depends neither on the machine nor on the rank. A loaded state
+        first rows of a stream; if these are not all, what is read side by side counts too. That depends neither on the machine nor on the rank. A loaded state
         of another number of rows sets it to that number. The windows of `bucket_by` have up to
         65,536 rows then.
     progress : bool
@@ -252,7 +252,7 @@ class Loader(AdaptedReader):
         `device`) a seed of their own for each batch, derived from `seed`, the epoch, the step and
         the rank, while `transform`, `transform_arrow` and the functions of `map` and `filter` are
         called: their draws are the same in each run, after a resume, and with any number of
-        workers. Afterwards the generators are as they were. That needs the main thread of the
+        workers, but not of ranks, which have other batches. Afterwards the generators are as they were. That needs the main thread of the
         training's process or of a worker: with `num_threads`, for a `transform_arrow` that runs
         ahead, and where another thread iterates, the generators are left alone, since the training
         draws from them at the same time. A function whose second parameter is named ``generator``
