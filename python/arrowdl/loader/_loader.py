@@ -191,9 +191,9 @@ class Loader(AdaptedReader):
     buffer_size : int or "auto"
         Rows of the shuffle buffer, which is held in memory. `splits` divides it. "auto": as many
         rows as fit into some 256 MiB, by the footers of the files, the size of the table, or the
-        first rows of a stream; if these are not all, what is read side by side counts too. That depends neither on the machine nor on the rank. A loaded state
-        of another number of rows sets it to that number. The windows of `bucket_by` have up to
-        65,536 rows then.
+        first rows of a stream; if these are not all, what is read side by side counts too. That
+        depends neither on the machine nor on the rank. A loaded state of another number of rows
+        sets it to that number. The windows of `bucket_by` have up to 65,536 rows then.
     progress : bool
         Show a progress bar of tqdm, on rank 0.
     report_every : float, optional
@@ -252,10 +252,10 @@ class Loader(AdaptedReader):
         `device`) a seed of their own for each batch, derived from `seed`, the epoch, the step and
         the rank, while `transform`, `transform_arrow` and the functions of `map` and `filter` are
         called: their draws are the same in each run, after a resume, and with any number of
-        workers, but not of ranks, which have other batches. Afterwards the generators are as they were. That needs the main thread of the
-        training's process or of a worker: with `num_threads`, for a `transform_arrow` that runs
-        ahead, and where another thread iterates, the generators are left alone, since the training
-        draws from them at the same time. A function whose second parameter is named ``generator``
+        workers, but not of ranks, which have other batches. Afterwards the generators are as they
+        were. That needs the main thread of the training's process or of a worker: with
+        `num_threads`, for a `transform_arrow` that runs ahead, and where another thread iterates,
+        the generators are left alone, since the training draws from them at the same time. A function whose second parameter is named ``generator``
         gets one with such a seed everywhere: a ``torch.Generator`` (of `device`, if that is a
         CUDA GPU), a key of ``jax.random``, or a ``numpy.random.Generator`` (always in
         `transform_arrow`, and with `sharding`). False sets no seeds, for functions that do so.
