@@ -255,10 +255,11 @@ class Loader(AdaptedReader):
         workers, but not of ranks, which have other batches. Afterwards the generators are as they
         were. That needs the main thread of the training's process or of a worker: with
         `num_threads`, for a `transform_arrow` that runs ahead, and where another thread iterates,
-        the generators are left alone, since the training draws from them at the same time. A function whose second parameter is named ``generator``
-        gets one with such a seed everywhere: a ``torch.Generator`` (of `device`, if that is a
-        CUDA GPU), a key of ``jax.random``, or a ``numpy.random.Generator`` (always in
-        `transform_arrow`, and with `sharding`). False sets no seeds, for functions that do so.
+        the generators are left alone, since the training draws from them at the same time. A
+        function whose second parameter is named ``generator`` gets one with such a seed everywhere:
+        a ``torch.Generator`` (of `device`, if that is a CUDA GPU), a key of ``jax.random``, or a
+        ``numpy.random.Generator`` (always in `transform_arrow`, and with `sharding`). False sets no
+        seeds, for functions that do so.
 
     Raises
     ------
