@@ -70,7 +70,7 @@ class Loader(AdaptedReader):
     -----
     shuffle : bool or Shuffle
         Each epoch permutes all rows, if the buffer of `Shuffle` holds as many. Otherwise it
-        permutes the row groups (of tables: blocks), reads eight of them side by side, from all
+        permutes the row groups (of tables: blocks), reads twelve of them side by side, from all
         parts of the source, and permutes the rows of each full buffer; the logger "arrowdl.loader"
         says so. Of streams, only the rows of each buffer are permuted.
     seed : int or Seed

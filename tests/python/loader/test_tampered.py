@@ -261,7 +261,7 @@ def test_what_many_ranks_left_is_read_window_by_window(
 ) -> None:
     """And not rank by rank: each of them would have a window, or a row group, read for it.
 
-    Of windows, that follow each other, eight lanes are read, and no rows for their type.
+    Of windows, that follow each other, twelve lanes are read, and no rows for their type.
     """
     reads = 0
     read = TableSource.read
@@ -287,4 +287,4 @@ def test_what_many_ranks_left_is_read_window_by_window(
     loader.load_state_dict(state)
     rest = [i for b in loader for i in b["id"].tolist()]
     assert rest == [i for i in whole if i not in given]
-    assert reads == (9 if shuffle else 1)
+    assert reads == (13 if shuffle else 1)
