@@ -22,7 +22,8 @@ class Seed:
         Loader's `device`) a seed of their own for each batch, derived from `number`, the epoch, the
         step and the rank, while `transform`, `transform_arrow` and the functions of `map` and
         `filter` are called: their draws are the same in each run, after a resume, and with any
-        number of workers. Afterwards the generators are as they were. That needs the main thread of
+        number of workers, but not of ranks, which have other batches. Afterwards the generators are
+        as they were. That needs the main thread of
         the training's process or of a worker: with `num_threads`, for a `transform_arrow` that runs
         ahead, and where another thread iterates, the generators are left alone, since the training
         draws from them at the same time. A function whose second parameter is named ``generator``

@@ -20,8 +20,9 @@ class Shuffle:
         Rows of the buffer, which is held in memory. If they are as many as the source has, each
         epoch permutes all rows. `Ranks.splits` divides the buffer. "auto": as many rows as fit into
         some 256 MiB, by the footers of the files, the size of the table, or the first rows of a
-        stream. That depends neither on the machine nor on the rank. A loaded state of another
-        number of rows sets it to that number.
+        stream; if these are not all, what is read side by side counts too. That depends neither on
+        the machine nor on the rank. A loaded state of another number of rows sets it to that
+        number.
 
     Raises
     ------
