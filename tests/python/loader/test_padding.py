@@ -14,10 +14,9 @@ from helpers.options import group
 
 
 def count(rows: pa.RecordBatch, cut: slice = slice(None), **options: Any) -> tuple[int, int]:
-    defaults: dict[str, Any] = dict.fromkeys(("dtype", "max_length", "pad_to_multiple"))
-    defaults |= {"nulls": "raise", "ragged": "padded", "pad_value": 0, **options}
+    ragged = group(**{"ragged": "padded", **options})["ragged"]
     array = arrowdl.from_arrow(rows)[cut]
-    padding = Padding(array.schema, ColumnOptions(**defaults))
+    padding = Padding(array.schema, ColumnOptions(nulls="raise", ragged=ragged, dtype=None))
     return padding.count(array) if padding else (0, 0)
 
 

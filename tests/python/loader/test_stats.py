@@ -146,7 +146,7 @@ def test_a_line_for_people() -> None:
             {"source": 40, "storage": 30, "consumer": 50},
             "cache",
             "waits for storage: read fewer",
-            "cache=",
+            "Storage.cache",
         ),
         ({"source": 40, "storage": 10, "consumer": 50}, "", "waits for rows", "storage"),
         ({"source": 40, "storage": 30, "consumer": 50}, "", "storage: keep the files nearer", ""),

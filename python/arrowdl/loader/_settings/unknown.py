@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import TypedDict
 
 _POSITION = "ranks=Ranks(rank, world_size)"
@@ -129,8 +128,10 @@ def refuse_unknown(who: str, given: Iterable[str], ours: Iterable[str]) -> None:
 
 def find_advice(name: str, ours: Iterable[str]) -> str:
     """Return what to write in place of a keyword."""
-    known = sorted(ours)
     if name in ADVICE:
         return ADVICE[name]
+    from difflib import get_close_matches
+
+    known = sorted(ours)
     close = get_close_matches(name, known, 1)
     return f"{close[0]}=" if close else f"one of {', '.join(f'{own}=' for own in known)}"
