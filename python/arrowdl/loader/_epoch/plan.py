@@ -32,7 +32,7 @@ from arrowdl.loader._epoch.steps import (
 from arrowdl.loader._mixture.mixture import MixedSource
 from arrowdl.loader._mixture.shares import Phase
 from arrowdl.loader._options import Options
-from arrowdl.loader._skip.numbered import Faults
+from arrowdl.loader._skip.stand_ins import Faults
 from arrowdl.loader._sources.base import ENDLESS, IndexedSource
 
 if TYPE_CHECKING:
