@@ -24,6 +24,8 @@ default_role = "py:obj"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+# The groups of the Loader's parameters.
+napoleon_custom_sections = [(name, "params_style") for name in ("Order", "Tensors", "Work")]
 highlight_language = "python"
 
 html_theme = "furo"

@@ -1,4 +1,4 @@
-"""A language model on packed documents: `Loader.mix(pack=)`, a mask by segments, a resume.
+"""A language model on packed documents: `Loader.mix` with `Pack`, a mask by segments, a resume.
 
 The documents are the docstrings and the functions of modules of Python's standard library. Each
 step has blocks of 64 tokens of both, the same ones on any number of ranks.
@@ -84,17 +84,18 @@ def measure_loss(model: Model, batch: dict[str, Tensor]) -> Tensor:
     return nn.functional.cross_entropy(scores[:, :-1].transpose(1, 2), targets)
 
 
-def make_loader(paths: dict[str, Path], **options: int) -> arrowdl.Loader:
+def make_loader(
+    paths: dict[str, Path], rank: int | None = None, world_size: int | None = None
+) -> arrowdl.Loader:
     return arrowdl.Loader.mix(
         paths,
-        BATCH,
-        weights={"docs": 3, "code": 1},  # of documents
+        {"docs": 3, "code": 1},  # of documents
+        ranks=arrowdl.Ranks(rank, world_size, global_batch_size=BATCH),
         stop="repeat",
         shuffle=True,
-        pack=arrowdl.Pack(
+        batching=arrowdl.Pack(
             "tokens", LENGTH, "best_fit", buffer_size=64, add=["position_ids", "segment_ids"]
         ),
-        **options,
     )
 
 
@@ -131,7 +132,7 @@ def main(folder: Path) -> None:
 
     # After a restart two ranks have the blocks that one would have had.
     state = loader.state_dict()
-    ranks = [make_loader(paths, rank=rank, world_size=2) for rank in range(2)]
+    ranks = [make_loader(paths, rank, 2) for rank in range(2)]
     loader = make_loader(paths)
     for resumed in (*ranks, loader):
         resumed.load_state_dict(state)

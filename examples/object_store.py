@@ -41,8 +41,7 @@ def make_loader(url: str, plan: Path | None) -> arrowdl.Loader:
         stack={"features": FEATURES},
         framework="numpy",
         shuffle=True,
-        retries=Retries(deadline=60),  # of each request
-        plan=plan,
+        storage=arrowdl.Storage(retries=Retries(deadline=60), plan=plan),
     )
 
 

@@ -45,15 +45,16 @@ class Recommender(nn.Module):
         return (self.users(user) * self.items(item)).sum(1)
 
 
-def make_loader(paths: dict[str, Path], **options: int) -> arrowdl.Loader:
+def make_loader(
+    paths: dict[str, Path], rank: int | None = None, world_size: int | None = None
+) -> arrowdl.Loader:
     return arrowdl.Loader.mix(
         paths,
-        BATCH,
-        weights={0: {"clicks": 1, "ratings": 0}, 100: {"clicks": 1, "ratings": 1}},
+        {0: {"clicks": 1, "ratings": 0}, 100: {"clicks": 1, "ratings": 1}},
+        ranks=arrowdl.Ranks(rank, world_size, global_batch_size=BATCH),
         stop="repeat",
         shuffle=True,
         origin="source",
-        **options,
     )
 
 
@@ -81,7 +82,7 @@ def main(folder: Path) -> None:
     print(before, "then", later)
 
     # Two ranks go on with the rows of the same steps; each has its half of a batch.
-    ranks = [make_loader(paths, rank=rank, world_size=2) for rank in range(2)]
+    ranks = [make_loader(paths, rank, 2) for rank in range(2)]
     for rank in ranks:
         rank.load_state_dict(loader.state_dict())
     halves = [next(iter(rank)) for rank in ranks]

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import arrowdl
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,7 +33,7 @@ def train(config: dict[str, Any]) -> None:
     torch.manual_seed(0)
     model = prepare_model(nn.Linear(3, 1))
     optimizer = torch.optim.Adam(model.parameters(), 0.05)
-    loader = get_dataset_loader(100, stack={"features": FEATURES}, shuffle=True, buffer_size=1_000)
+    loader = get_dataset_loader(100, stack={"features": FEATURES}, shuffle=arrowdl.Shuffle(1_000))
     for _ in range(4):
         for batch in loader:
             loss = nn.functional.mse_loss(model(batch["features"]).squeeze(1), batch["y"])

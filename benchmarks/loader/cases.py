@@ -132,7 +132,7 @@ def _make_packed_loaders(path: Path) -> Iterator[Case]:
         rows = _make_loader(path, "tok", shuffle=shuffle)
         for name, options in _list_packs():
             pack = arrowdl.loader.Pack("tokens", 2048, **options)
-            loader = arrowdl.Loader(path, 64, pack=pack, shuffle=shuffle, ragged="offsets")
+            loader = arrowdl.Loader(path, 64, batching=pack, shuffle=shuffle, ragged="offsets")
             ours = partial(_drain_loader, loader)
             yield Case(f"loader-pack-{name}{suffix}", ours, rows, "the rows, not packed", 1.15)
 
@@ -282,7 +282,7 @@ def _make_splits(name: str, folder: Path) -> Iterator[Case]:
     """One rank that reads the sequences of eight."""
     path = folder / f"{name}.parquet"
     for shuffle, suffix in ((False, ""), (True, "-shuffled")):
-        ours = _make_loader(path, name, splits=8, shuffle=shuffle)
+        ours = _make_loader(path, name, ranks=arrowdl.Ranks(splits=8), shuffle=shuffle)
         alone = _make_loader(path, name, shuffle=shuffle)
         yield Case(f"splits-{name}{suffix}", ours, alone, "the same with splits=None", 1.15)
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,20 +30,20 @@ MOST_BYTES = 3 * 2**28  # of a buffer of 256 MiB, what is decoded ahead, and wha
 
 @dataclass(frozen=True)
 class Case:
-    """A file of sorted rows, with `width` bytes beside the sorted column."""
+    """A file of sorted rows, with `width` bytes beside the sorted column, in `splits` sequences."""
 
     rows: int
     groups: int
     width: int
-    options: dict[str, Any] = field(default_factory=dict)
+    splits: int | None = None
 
 
 CASES = {
     "fits": Case(400_000, 1, 32),
-    "fits-splits": Case(400_000, 3, 32, {"splits": 8}),
+    "fits-splits": Case(400_000, 3, 32, 8),
     "many-row-groups": Case(12_000_000, 120, 64),
     "few-row-groups": Case(12_000_000, 12, 64),
-    "few-row-groups-splits": Case(12_000_000, 12, 64, {"splits": 8}),
+    "few-row-groups-splits": Case(12_000_000, 12, 64, 8),
     "wide-rows": Case(1_500, 15, 2**20),
 }
 
@@ -51,8 +51,8 @@ CASES = {
 def measure(case: Case) -> dict[str, float]:
     """Return the spread, the bytes that a pass adds, and its seconds."""
     batch_rows = min(BATCH_ROWS, case.rows // 16)
-    if "splits" in case.options:
-        batch_rows -= batch_rows % case.options["splits"]
+    if case.splits is not None:
+        batch_rows -= batch_rows % case.splits
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sorted.parquet"
         write_file(path, case)
@@ -60,7 +60,8 @@ def measure(case: Case) -> dict[str, float]:
         before = read_memory("VmRSS")
         Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts anew
         start = time.perf_counter()
-        loader = arrowdl.Loader(path, batch_rows, framework="numpy", shuffle=True, **case.options)
+        ranks = arrowdl.Ranks(splits=case.splits)
+        loader = arrowdl.Loader(path, batch_rows, framework="numpy", shuffle=True, ranks=ranks)
         means = [float(batch["x"].mean(dtype="f8")) for batch in loader if len(batch["x"])]
         seconds = time.perf_counter() - start
         memory = read_memory("VmHWM") - before

@@ -69,9 +69,11 @@ def make_passes(paths: list[str], server: Server, cache: str) -> Iterator[tuple[
     endpoint = f"http://{server.address}"
     store = {"anonymous": True, "region": "us-east-1", "endpoint_override": endpoint}
     by_url = [f"s3://{path}" for path in paths]
-    yield "arrowdl-by-url", _make_loader(by_url, storage_options=store)
-    yield "arrowdl-by-url-shuffled", _make_loader(by_url, shuffle=True, storage_options=store)
-    kept = _make_loader(dataset, shuffle=True, cache=cache, cache_bytes=2**30)
+    storage = arrowdl.Storage(options=store)
+    yield "arrowdl-by-url", _make_loader(by_url, storage=storage)
+    yield "arrowdl-by-url-shuffled", _make_loader(by_url, shuffle=True, storage=storage)
+    cached = arrowdl.Storage(cache=cache, cache_bytes=2**30)
+    kept = _make_loader(dataset, shuffle=True, storage=cached)
     kept()  # the first epoch fills it
     yield "arrowdl-cache", kept
     yield "read-at-16-threads", lambda: _read_ranges(s3, paths)

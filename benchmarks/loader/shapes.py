@@ -247,7 +247,8 @@ def _make_pass(shape: Shape, paths: list[Path], kind: str) -> Callable[[], Itera
 def _read_kind(kind: str) -> dict[str, Any]:
     """Return the options of a Loader whose order is `kind`."""
     order, _, decoder = kind.partition(BY_POLARS[:2])
-    return {"shuffle": order == "shuffled", "decoder": "polars" if decoder else "pyarrow"}
+    storage = arrowdl.Storage(decoder="polars" if decoder else "pyarrow")
+    return {"shuffle": order == "shuffled", "storage": storage}
 
 
 def _make_loader(shape: Shape, paths: list[Path], **options: Any) -> arrowdl.Loader:

@@ -32,15 +32,36 @@ if TYPE_CHECKING:
     from arrowdl import testing as testing
     from arrowdl._async_stream import AsyncDeviceStream
     from arrowdl._device_type import DeviceType
-    from arrowdl.loader import Loader, Pack
+    from arrowdl.loader import (
+        Buckets,
+        Loader,
+        Pack,
+        Padded,
+        Ranks,
+        Report,
+        Seed,
+        Shuffle,
+        Skip,
+        Storage,
+        Tokens,
+    )
 
 # Loaded on first use (PEP 562): the Loader imports more than all other modules together.
 _MODULES = ("c_data", "debug", "loader", "testing")
 _CLASSES = {
     "AsyncDeviceStream": "arrowdl._async_stream",
     "DeviceType": "arrowdl._device_type",
+    "Buckets": "arrowdl.loader",
     "Loader": "arrowdl.loader",
     "Pack": "arrowdl.loader",
+    "Padded": "arrowdl.loader",
+    "Ranks": "arrowdl.loader",
+    "Report": "arrowdl.loader",
+    "Seed": "arrowdl.loader",
+    "Shuffle": "arrowdl.loader",
+    "Skip": "arrowdl.loader",
+    "Storage": "arrowdl.loader",
+    "Tokens": "arrowdl.loader",
 }
 
 
@@ -78,13 +99,22 @@ def doctor() -> str:
 
 __all__ = [
     "AsyncDeviceStream",
+    "Buckets",
     "Device",
     "DeviceArray",
     "DeviceStream",
     "DeviceType",
     "Loader",
     "Pack",
+    "Padded",
+    "Ranks",
+    "Report",
     "Schema",
+    "Seed",
+    "Shuffle",
+    "Skip",
+    "Storage",
+    "Tokens",
     "__version__",
     "config",
     "doctor",

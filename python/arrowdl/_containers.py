@@ -33,7 +33,7 @@ def _find_masked_rows(mask: Any) -> Any:
         return mask.reshape(-1)
     rows = mask.flatten(1)
     valid = rows.all(1)
-    if not bool((valid == rows.any(1)).all()):
+    if not bool((valid | ~rows.any(1)).all()):  # rows without values are valid
         raise BufferError(
             f"the mask of shape {tuple(mask.shape)} differs within rows, and an array of tensors "
             "has a null for a whole row: fill the values, to_tensor(value), or flatten the rows"

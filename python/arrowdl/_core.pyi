@@ -13,6 +13,8 @@ from arrowdl.typing import (
     DtypeLike,
     MaskLike,
     NullsLike,
+    PaddedForm,
+    RaggedForm,
     RaggedLike,
     SupportsArrowSchema,
     TensorLike,
@@ -193,8 +195,8 @@ class DeviceArray:
         Parameters
         ----------
         requested_schema : PyCapsule, optional
-            The schema to cast to. The array keeps its own schema if the cast needs more than the same
-            buffers or a cheap conversion.
+            The schema to cast to: the same buffers, or an exact, cheap conversion. On a device the array
+            keeps its own schema if the cast needs new memory.
 
         Returns
         -------
@@ -204,7 +206,7 @@ class DeviceArray:
         Raises
         ------
         ValueError
-            The schema is incompatible with the data, or was consumed before.
+            The data cannot be cast to the schema, or the capsule was consumed before.
         TypeError
             `requested_schema` is not a schema capsule.
         BufferError
@@ -301,6 +303,8 @@ class DeviceArray:
         ------
         BufferError
             The array has nulls, or NumPy has no such type.
+        TypeError
+            The CPU cannot read the memory: copy it first, ``array.to("cpu")``.
         ValueError
             ``copy=False``, and a copy is needed.
         """
@@ -493,8 +497,8 @@ class DeviceStream:
         Parameters
         ----------
         requested_schema : PyCapsule, optional
-            The schema to cast to. The stream keeps its own schema if its type does not allow a cheap cast.
-            Reading raises ValueError at an array whose values cannot be cast.
+            The schema to cast to, as in ``DeviceArray.__arrow_c_array__``. Reading raises ValueError at an
+            array whose values cannot be cast.
 
         Returns
         -------
@@ -786,11 +790,8 @@ class DeviceStream:
         prefetch: int = 2,
         writable: bool = True,
         nulls: NullsLike = "raise",
-        ragged: RaggedLike = "jagged",
+        ragged: RaggedLike | PaddedForm | Mapping[str, RaggedForm | PaddedForm] = "jagged",
         dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
-        pad_value: float | Mapping[str, float] = 0,
-        max_length: int | Mapping[str, int] | None = None,
-        pad_to_multiple: int | None = None,
         stack: bool | Mapping[str, Sequence[str]] | None = None,
         layout: Literal["auto", "fixed_shape_tensor", "list"] = "auto",
         bool_as: Literal["bool8", "bits"] = "bits",
@@ -838,7 +839,7 @@ class DeviceStream:
             Whether the model may write to its batch, and again to the memory of what it returned. For that,
             rows of shared memory are copied, and so are results. With False, neither is, and neither may
             be written to.
-        nulls, ragged, dtype, pad_value, max_length, pad_to_multiple, stack
+        nulls, ragged, dtype, stack
             How columns become tensors, as in `Loader`.
         layout, bool_as
             How tensors become columns, as in `to_arrow_device`; but bools become Arrow's booleans.

@@ -374,6 +374,26 @@ def annotate(error: BaseException, method: str, obj: Any) -> None:
     error.add_note(f"raised by {method}() of {name_class(obj)}" + (f": {advice}" if advice else ""))
 
 
+def refuse_objects(obj: Any) -> None:
+    """Raise TypeError for a frame or series of polars that holds Python objects.
+
+    polars exports their addresses, as fixed_size_binary[8] without another sign.
+    """
+    if is_of(obj, "polars", "DataFrame"):
+        names = [name for name, dtype in obj.schema.items() if type(dtype).__name__ == "Object"]
+        if names:
+            listed = ", ".join(map(repr, names))
+            raise TypeError(
+                f"the polars frame has Python objects in {listed}, and Arrow has no type for them: "
+                f"make a column of numbers of them, or leave them out, frame.drop({listed})"
+            )
+    elif is_of(obj, "polars", "Series") and type(obj.dtype).__name__ == "Object":
+        raise TypeError(
+            f"the polars series {obj.name!r} has Python objects, and Arrow has no type for them: "
+            "make a series of numbers of them"
+        )
+
+
 def open_stream(obj: Any) -> Any:
     """Return a stream, or an iterator, of a dataset, a scanner or a lazy frame.
 

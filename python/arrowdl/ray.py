@@ -8,10 +8,11 @@ slices of the blocks with ``writable=False``. A block returns to Ray when no bat
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from arrowdl.loader import Loader
+from arrowdl.loader import Loader, Ranks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,33 +30,46 @@ class ShardLoader(Loader):
     shard : ray.data.DataIterator or ray.data.Dataset
         From ``Dataset.streaming_split(n, equal=True)`` or ``ray.train.get_dataset_shard()``. With
         `equal`, all ranks have the same number of rows and batches.
-    batch_size : int
+    batch_size : int, optional
         Rows of a batch on this worker.
+    ranks : Ranks, optional
+        Without `rank` and `world_size`: the shard already belongs to one rank.
     **options
-        As in `Loader`, without `rank` and `world_size`: the shard already belongs to one rank.
-        `shuffle` permutes the rows within each buffer; Ray chooses the order of the blocks.
+        As in `Loader`. `shuffle` permutes the rows within each buffer; Ray chooses the order of the
+        blocks.
 
     Raises
     ------
     TypeError
         `shard` is no shard or dataset of Ray.
     ValueError
-        `rank` or `world_size` was given.
+        `ranks` has a `rank` and a `world_size`.
 
     Notes
     -----
     As usual in Ray, an epoch begins when all shards of a split ask for it.
     """
 
-    def __init__(self, shard: Any, batch_size: int, **options: Any) -> None:
+    def __init__(
+        self,
+        shard: Any,
+        batch_size: int | None = None,
+        *,
+        ranks: Ranks | None = None,
+        **options: Any,
+    ) -> None:
         if not hasattr(shard, "iter_batches"):
             raise TypeError(
                 f"{type(shard).__name__} has no iter_batches: give a shard of "
                 "Dataset.streaming_split() or of ray.train.get_dataset_shard(), or a Dataset"
             )
-        if "rank" in options or "world_size" in options:
-            raise ValueError("the shard already belongs to one rank: leave rank and world_size out")
-        super().__init__(partial(_read_blocks, shard), batch_size, rank=0, world_size=1, **options)
+        given = Ranks() if ranks is None else ranks
+        if given.rank is not None:
+            raise ValueError(
+                "the shard already belongs to one rank: leave Ranks.rank and Ranks.world_size out"
+            )
+        own = replace(given, rank=0, world_size=1)
+        super().__init__(partial(_read_blocks, shard), batch_size, ranks=own, **options)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position in the epoch, for information: no loader can resume from it."""

@@ -150,6 +150,18 @@ RaggedForm: TypeAlias = Literal["jagged", "padded", "offsets"]
 RaggedLike: TypeAlias = "RaggedForm | Mapping[str, RaggedForm]"
 """What becomes of lists: one form, or that of each column."""
 
+
+class PaddedForm(Protocol):
+    """`Padded`: how rows of lists are padded."""
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def max_length(self) -> int | None: ...
+    @property
+    def multiple(self) -> int | None: ...
+
+
 DtypeLike: TypeAlias = Any
 """What names a dtype: ``"float32"``, ``torch.float32``, ``np.float32``, ``jnp.float32``."""
 
@@ -166,6 +178,7 @@ __all__ = [
     "MemoryResource",
     "NullPolicy",
     "NullsLike",
+    "PaddedForm",
     "RaggedForm",
     "RaggedLike",
     "SupportsArrowArray",

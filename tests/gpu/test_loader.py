@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl import debug
 from helpers.gpu import Spin, settle, torch
+from helpers.options import group
 
 pytestmark = pytest.mark.cuda
 
@@ -148,11 +149,11 @@ def test_steps_by_length_are_those_of_the_host(is_on_device: bool, options: Any)
     options = {"ragged": "padded", **options}
     batches = [arrowdl.from_arrow(batch) for batch in RAGGED.to_batches(max_chunksize=3_000)]
     there = (
-        arrowdl.Loader([batch.to("cuda") for batch in batches], **options)
+        arrowdl.Loader([batch.to("cuda") for batch in batches], **group(**options))
         if is_on_device
-        else arrowdl.Loader(RAGGED, device="cuda", **options)
+        else arrowdl.Loader(RAGGED, **group(device="cuda", **options))
     )
-    here = arrowdl.Loader(RAGGED, **options)
+    here = arrowdl.Loader(RAGGED, **group(**options))
     for batch, expected in zip(there, here, strict=True):
         assert torch.equal(batch["id"].cpu(), expected["id"])
         for tensor, own in zip(batch["tokens"], expected["tokens"], strict=True):
@@ -319,8 +320,7 @@ def test_batches_that_fail_and_rows_that_are_filtered(parquet: Path) -> None:
             BATCH,
             device=None if isinstance(source, list) else "cuda",
             transform=fail,
-            on_error="skip",
-            max_skipped_rows=BATCH,
+            on_error=arrowdl.Skip(BATCH),
         ).filter(lambda batch: batch["id"] % 3 == 0)
         ids = [i for batch in loader for i in batch["id"][: loader.valid_rows].tolist()]
         assert ids == [i for i in TABLE["id"].to_pylist()[BATCH:] if i % 3 == 0]
@@ -330,7 +330,9 @@ def test_batches_that_fail_and_rows_that_are_filtered(parquet: Path) -> None:
 def test_packed_blocks() -> None:
     pack = arrowdl.Pack("tokens", 64, "best_fit", add=["position_ids", "segment_ids"])
     options = {"columns": ["tokens"], "shuffle": True, "pack": pack}
-    read = read_all(arrowdl.Loader(RAGGED, 16, device="cuda", **options))
-    expected = [batch["tokens"].tolist() for batch in arrowdl.Loader(RAGGED, 16, **options)]
+    read = read_all(arrowdl.Loader(RAGGED, 16, **group(device="cuda", **options)))
+    expected = [
+        batch["tokens"].tolist() for batch in arrowdl.Loader(RAGGED, 16, **group(**options))
+    ]
     assert read["tokens"] == [block for blocks in expected for block in blocks]
     assert len(read["position_ids"]) == len(read["segment_ids"]) == len(read["tokens"])

@@ -22,6 +22,7 @@ import pyarrow.dataset as ds
 import pytest
 from arrowdl.loader import Retries
 from helpers.fault_proxy import Schedule, run_proxy
+from helpers.options import group
 from helpers.random_cases import check_cases
 from helpers.s3_server import KEYS, S3Server, make_options
 from helpers.stores import IPC, PARQUET, ROWS, dump
@@ -48,7 +49,7 @@ def proxy(server: S3Server) -> Iterator[Any]:
 
 def load(source: Any, port: int, **options: Any) -> arrowdl.Loader:
     options = {"storage_options": make_options(port), "retries": PATIENT, **options}
-    return arrowdl.Loader(source, 16, framework="numpy", columns=["id"], **options)
+    return arrowdl.Loader(source, 16, framework="numpy", columns=["id"], **group(**options))
 
 
 def read(source: Any, port: int, **options: Any) -> list[int]:
@@ -125,11 +126,7 @@ def test_columns_filters_shuffles_and_workers(server: S3Server, tmp_path: Path) 
         {"shuffle": True, "seed": 3, "splits": 4, "num_workers": 2},
     ):
         local = arrowdl.Loader(
-            tmp_path / "b",
-            16,
-            framework="numpy",
-            columns=["id"],
-            **options,  # type: ignore[arg-type]
+            tmp_path / "b", 16, framework="numpy", columns=["id"], **group(**options)
         )
         rows = [i for batch in local for i in batch["id"].tolist()]
         local.close()
@@ -240,7 +237,12 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import arrowdl
 from helpers.s3_server import make_options
-loaders = [arrowdl.Loader(source, 4, framework="numpy", storage_options=make_options(sys.argv[2]))
+loaders = [arrowdl.Loader(
+    source,
+    4,
+    framework="numpy",
+    storage=arrowdl.Storage(options=make_options(sys.argv[2])),
+)
            for source in ("s3://bucket/b", "s3://bucket/c")]
 batches = [iter(loader) for loader in loaders]
 for iterator in batches:
@@ -262,9 +264,14 @@ sys.path.insert(0, sys.argv[1])
 import arrowdl
 from helpers.s3_server import make_options
 _, _, port, rank, world, state = sys.argv
-loader = arrowdl.Loader("s3://bucket/b", global_batch_size=8, splits=4, framework="numpy",
-                        columns=["id"], shuffle=True, rank=int(rank), world_size=int(world),
-                        storage_options=make_options(int(port)))
+loader = arrowdl.Loader(
+    "s3://bucket/b",
+    ranks=arrowdl.Ranks(int(rank), int(world), global_batch_size=8, splits=4),
+    framework="numpy",
+    columns=["id"],
+    shuffle=True,
+    storage=arrowdl.Storage(options=make_options(int(port))),
+)
 if state:
     loader.load_state_dict(json.loads(state))
 for batch in loader:
@@ -431,7 +438,9 @@ def test_random_faults_of_the_web(web: Any) -> None:
 
     def check(random: random.Random) -> None:
         proxy.schedule = Schedule(random.randrange(2**32), random.choice([0.05, 0.2, 0.4]))
-        loader = arrowdl.Loader(urls, 16, framework="numpy", columns=["id"], retries=PATIENT)
+        loader = arrowdl.Loader(
+            urls, 16, framework="numpy", columns=["id"], storage=arrowdl.Storage(retries=PATIENT)
+        )
         assert [i for batch in loader for i in batch["id"].tolist()] == ALL
 
     check_cases(check, 100)
@@ -448,10 +457,12 @@ def test_signed_urls_are_shown_without_their_signatures(web: Any) -> None:
     shown = [repr(loader), str(loader.state_dict()), str(loader.stats())]
     plan = loader.plan()
     shown += [repr(plan), str(plan.files)]
-    loader = arrowdl.Loader(urls, 16, framework="numpy", columns=["id"], plan=plan)
+    loader = arrowdl.Loader(
+        urls, 16, framework="numpy", columns=["id"], storage=arrowdl.Storage(plan=plan)
+    )
     assert [i for batch in loader for i in batch["id"].tolist()] == ALL
     options: dict[str, Any] = {"on_error": "skip", "max_skipped_rows": 60}
-    loader = arrowdl.Loader(urls, 16, framework="numpy", columns=["id"], **options)
+    loader = arrowdl.Loader(urls, 16, framework="numpy", columns=["id"], **group(**options))
     server.files["bucket/b/k=1/1.parquet"] = b"other"
     list(loader)
     assert loader.stats().skipped[0].path == f"{base}/k=1/1.parquet"

@@ -30,6 +30,7 @@ from helpers.cloud_servers import (
     run_hub,
 )
 from helpers.fault_proxy import Schedule, run_proxy
+from helpers.options import group
 from helpers.stores import IPC, PARQUET, ROWS, dump
 from huggingface_hub import HfFileSystem
 
@@ -40,7 +41,7 @@ PATIENT = Retries(tries=400, deadline=60.0, first_wait=0.001, most_wait=0.02)
 
 def load(source: Any, **options: Any) -> arrowdl.Loader:
     options = {"retries": PATIENT, "columns": ["id"], **options}
-    return arrowdl.Loader(source, 16, framework="numpy", **options)
+    return arrowdl.Loader(source, 16, framework="numpy", **group(**options))
 
 
 def read(source: Any, **options: Any) -> list[int]:

@@ -20,6 +20,7 @@ from arrowdl.loader import Retries
 from arrowdl.loader._storage.table_stores import open_table_store
 from helpers.cloud_servers import GoogleStorage, find_google_storage
 from helpers.fault_proxy import start_proxy
+from helpers.options import group
 from helpers.stores import IPC, PARQUET, ROWS, dump
 
 ALL = list(range(3 * ROWS))
@@ -40,7 +41,7 @@ def server() -> Iterator[GoogleStorage]:
 
 def load(source: Any, port: int, **options: Any) -> arrowdl.Loader:
     options = {"storage_options": GoogleStorage.make_options(port), "retries": PATIENT, **options}
-    return arrowdl.Loader(source, 16, framework="numpy", columns=["id"], **options)
+    return arrowdl.Loader(source, 16, framework="numpy", columns=["id"], **group(**options))
 
 
 def read(source: Any, port: int, **options: Any) -> list[int]:

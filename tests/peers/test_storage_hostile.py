@@ -22,6 +22,7 @@ import arrowdl
 import pytest
 from arrowdl.loader import Retries
 from helpers.fault_proxy import Schedule, run_store
+from helpers.options import group
 from helpers.stores import IPC, PARQUET, ROWS, dump
 
 ALL = list(range(3 * ROWS))
@@ -125,7 +126,7 @@ def list_files(server: OddServer, kind: str = "parquet") -> list[str]:
 
 def load(source: Any, **options: Any) -> arrowdl.Loader:
     options = {"columns": ["id"], "retries": QUICK, **options}
-    return arrowdl.Loader(source, 16, framework="numpy", **options)
+    return arrowdl.Loader(source, 16, framework="numpy", **group(**options))
 
 
 def read(source: Any, **options: Any) -> list[int]:
@@ -412,8 +413,15 @@ sys.path.insert(0, sys.argv[1])
 import arrowdl
 _, _, cache, *urls = sys.argv
 for _ in range(3):
-    loader = arrowdl.Loader(urls, 8, framework="numpy", columns=["id"], shuffle=True, seed=3,
-                            cache=cache, cache_bytes=10**7)
+    loader = arrowdl.Loader(
+        urls,
+        8,
+        framework="numpy",
+        columns=["id"],
+        shuffle=True,
+        seed=3,
+        storage=arrowdl.Storage(cache=cache, cache_bytes=10**7),
+    )
     print(json.dumps([i for batch in loader for i in batch["id"].tolist()]), flush=True)
 """
 

@@ -17,6 +17,7 @@ from arrowdl.loader import Retries
 from deltalake import DeltaTable, write_deltalake
 from helpers.delta_log import make_deletion_vector, make_field, write_log
 from helpers.fault_proxy import FAULTS, Schedule, run_proxy
+from helpers.options import group
 from helpers.random_cases import check_cases
 from helpers.s3_server import KEYS, S3Server
 from helpers.stores import PARQUET
@@ -172,7 +173,7 @@ def test_random_faults_of_tables(tables: Tables, tmp_path: Path) -> None:
         size = {"global_batch_size": 12}
         plain = tables.open(place, tables.server.port)
         if place not in plans:
-            plans[place] = arrowdl.Loader(plain, **size).plan()
+            plans[place] = arrowdl.Loader(plain, **group(**size)).plan()
         if random.random() < 0.3:
             options |= {"cache": tmp_path / str(random.random()), "cache_bytes": 10**6}
         if world > 1 or random.random() < 0.5:
@@ -183,7 +184,9 @@ def test_random_faults_of_tables(tables: Tables, tmp_path: Path) -> None:
             key = (place, str(order), *own.values())
             if key not in expected:
                 expected[key] = read(
-                    lambda own=own: arrowdl.Loader(plain, **size, framework="numpy", **order, **own)
+                    lambda own=own: arrowdl.Loader(
+                        plain, framework="numpy", **group(**size, **order, **own)
+                    )
                 ).ids
         found = sorted(i for own in ranks for i in expected[place, str(order), *own.values()])
         assert found == list_ids(place)
@@ -191,7 +194,7 @@ def test_random_faults_of_tables(tables: Tables, tmp_path: Path) -> None:
             proxy.schedule, proxy.answers = draw_schedule(random), tables.answers
             table = tables.open(place, proxy.server_port)
             for own in ranks:
-                got = read(lambda own=own: arrowdl.Loader(table, **size, **options, **own))
+                got = read(lambda own=own: arrowdl.Loader(table, **group(**size, **options, **own)))
                 known = expected[place, str(order), *own.values()]
                 if got.error is None:
                     assert got.ids == known
@@ -220,7 +223,9 @@ def test_random_faults_that_are_skipped(tables: Tables) -> None:
             table = tables.open(place, proxy.server_port)
             ranks = [
                 read(
-                    lambda rank=rank: arrowdl.Loader(table, **options, rank=rank, world_size=world)
+                    lambda rank=rank: arrowdl.Loader(
+                        table, **group(**options, rank=rank, world_size=world)
+                    )
                 )
                 for rank in range(world)
             ]
@@ -254,7 +259,7 @@ def test_a_store_that_is_gone_for_good(tables: Tables, place: str, is_planned: b
     known = read(lambda: arrowdl.Loader(plain, 6, framework="numpy")).ids
     with run_proxy(tables.server.port) as proxy:
         table = tables.open(place, proxy.server_port)
-        loader = arrowdl.Loader(table, 6, **options, **plan)
+        loader = arrowdl.Loader(table, 6, **group(**options, **plan))
         batches = iter(loader)
         ids: list[int] = []
         error = None
@@ -267,9 +272,13 @@ def test_a_store_that_is_gone_for_good(tables: Tables, place: str, is_planned: b
         check_clear(error)
         assert ids == known[: len(ids)]
         state = loader.state_dict()
-        got = read(lambda: arrowdl.Loader(tables.open(place, proxy.server_port), 6, **options))
+        got = read(
+            lambda: arrowdl.Loader(tables.open(place, proxy.server_port), 6, **group(**options))
+        )
         check_clear(got.error)
-    again = arrowdl.Loader(tables.open(place, tables.server.port), 6, framework="numpy", **plan)
+    again = arrowdl.Loader(
+        tables.open(place, tables.server.port), 6, framework="numpy", **group(**plan)
+    )
     again.load_state_dict(state)
     ids += [i for batch in again for i in batch["id"].tolist()]
     assert ids == known
@@ -295,7 +304,13 @@ def test_the_web_is_gone_for_good(tables: Tables) -> None:
             base = f"http://127.0.0.1:{proxy.server_port}/web"
             urls = [f"{base}/{path}" for path in PARQUET]
             got = read(
-                lambda: arrowdl.Loader(urls, 16, framework="numpy", columns=["id"], retries=TWICE)
+                lambda: arrowdl.Loader(
+                    urls,
+                    16,
+                    framework="numpy",
+                    columns=["id"],
+                    storage=arrowdl.Storage(retries=TWICE),
+                )
             )
             assert got.ids == known[: len(got.ids)]
             if got.error is None:

@@ -22,6 +22,7 @@ from arrowdl.loader._storage import table_stores
 from deltalake import DeltaTable, write_deltalake
 from helpers.delta_log import make_deletion_vector, make_field, write_log
 from helpers.fault_proxy import Schedule, run_proxy, start_proxy
+from helpers.options import group
 from helpers.plan_group import Group, share_plan
 from helpers.s3_server import KEYS, S3Server
 from helpers.table_options import list_delta_options, list_iceberg_options
@@ -85,13 +86,15 @@ def read_ids(loader: arrowdl.Loader) -> list[int]:
 def test_rows_are_those_of_the_table_in_spite_of_faults(table: Any, server: S3Server) -> None:
     with start_proxy(server.port, 7, 0.2, "reset", "truncate", "500", "503", "outage") as port:
         aim(table, port)
-        loader = arrowdl.Loader(table, 16, framework="numpy", shuffle=True, retries=PATIENT)
+        loader = arrowdl.Loader(
+            table, 16, framework="numpy", shuffle=True, storage=arrowdl.Storage(retries=PATIENT)
+        )
         for _ in range(2):
             assert read_ids(loader) == list(range(ROWS))
     with start_proxy(server.port, 7, 1.0, "500") as port:  # they are read by it
         aim(table, port)
         with pytest.raises(OSError, match="failed 2 times"):
-            list(arrowdl.Loader(table, 16, framework="numpy", retries=FEW))
+            list(arrowdl.Loader(table, 16, framework="numpy", storage=arrowdl.Storage(retries=FEW)))
 
 
 def test_the_second_epoch_comes_from_the_cache(
@@ -100,7 +103,7 @@ def test_the_second_epoch_comes_from_the_cache(
     with start_proxy(server.port, 7, 0.0) as port:
         aim(table, port)
         cache = {"cache": tmp_path / "cache", "cache_bytes": 10**7}
-        loader = arrowdl.Loader(table, 16, framework="numpy", retries=FEW, **cache)
+        loader = arrowdl.Loader(table, 16, framework="numpy", **group(retries=FEW, **cache))
         assert read_ids(loader) == list(range(ROWS))
     assert read_ids(loader) == list(range(ROWS))
 
@@ -111,7 +114,7 @@ def test_requests_run_in_parallel(table: Any, server: S3Server) -> None:
     with run_proxy(server.port) as proxy:
         aim(table, proxy.server_port)
         proxy.schedule = Schedule(0, 1.0, ("delay",))
-        loader = arrowdl.Loader(table, 16, framework="numpy", retries=FEW)
+        loader = arrowdl.Loader(table, 16, framework="numpy", storage=arrowdl.Storage(retries=FEW))
         assert read_ids(loader) == list(range(ROWS))
         assert proxy.most_at_once > 1
 
@@ -151,16 +154,18 @@ def test_deltas_paths_are_those_of_its_store(
 
 def test_a_plan_opens_a_table_without_a_request(table: Any, server: S3Server) -> None:
     options: dict[str, Any] = {"framework": "numpy", "retries": FEW}
-    first = arrowdl.Loader(table, 16, **options)
+    first = arrowdl.Loader(table, 16, **group(**options))
     plan = first.plan()
     aim(table, 1)  # where nobody answers
-    arrowdl.Loader(table, 16, plan=plan, shuffle=True, **options)
+    arrowdl.Loader(table, 16, **group(plan=plan, shuffle=True, **options))
     aim(table, server.port)
-    again = arrowdl.Loader(table, 16, plan=plan, **options)
+    again = arrowdl.Loader(table, 16, **group(plan=plan, **options))
     again.load_state_dict(first.state_dict())
     assert [b["id"].tolist() for b in again] == [b["id"].tolist() for b in first]
     ranks = [
-        arrowdl.Loader(table, 16, plan=plan, rank=i, world_size=2, num_workers=1, **options)
+        arrowdl.Loader(
+            table, 16, num_workers=1, **group(plan=plan, rank=i, world_size=2, **options)
+        )
         for i in range(2)
     ]
     assert sorted(i for loader in ranks for i in read_ids(loader)) == list(range(ROWS))
@@ -174,9 +179,9 @@ def test_rank_0_lists_a_table_for_all(
     ranks = []
     for rank in range(2):
         share_plan(Group(rank, told), monkeypatch)
-        ranks.append(arrowdl.Loader(table, 16, rank=rank, world_size=2, **options))
+        ranks.append(arrowdl.Loader(table, 16, **group(rank=rank, world_size=2, **options)))
         aim(table, 1)  # where nobody answers rank 1
-    assert len(ranks[1]._source.find_footers().list_footers()) == ROWS // 100
+    assert len(ranks[1]._source.files.footers.list_footers()) == ROWS // 100
     assert len(read_ids(ranks[0])) == ROWS // 2
     aim(table, server.port)
     if isinstance(table, DeltaTable):
@@ -186,7 +191,7 @@ def test_rank_0_lists_a_table_for_all(
         newer = table.refresh()
     share_plan(Group(1, told), monkeypatch)
     with pytest.raises(ValueError, match=r"the plan is of (Delta|Iceberg) table .* open what the"):
-        arrowdl.Loader(newer, 16, **options)
+        arrowdl.Loader(newer, 16, **group(**options))
 
 
 def test_secrets_are_nowhere(
@@ -195,7 +200,7 @@ def test_secrets_are_nowhere(
     caplog.set_level(logging.DEBUG, "arrowdl")
     with start_proxy(server.port, 7, 0.0) as port:
         aim(table, port)
-        loader = arrowdl.Loader(table, 16, framework="numpy", retries=FEW)
+        loader = arrowdl.Loader(table, 16, framework="numpy", storage=arrowdl.Storage(retries=FEW))
         shown = [repr(loader), str(loader.state_dict())]
     with pytest.raises(OSError, match="failed 2 times") as caught:
         list(loader)
@@ -209,11 +214,11 @@ def test_a_file_that_vacuum_removed_names_version_and_advice(
     table: Any, server: S3Server, is_planned: bool
 ) -> None:
     """Between opening and reading, and in mid-epoch; or its row groups are skipped."""
-    first = arrowdl.Loader(table, 16, framework="numpy", retries=FEW)
+    first = arrowdl.Loader(table, 16, framework="numpy", storage=arrowdl.Storage(retries=FEW))
     options: dict[str, Any] = {"framework": "numpy", "retries": FEW}
     options |= {"plan": first.plan()} if is_planned else {}
-    loader = arrowdl.Loader(table, 16, **options)
-    skipping = arrowdl.Loader(table, 16, on_error="skip", max_skipped_rows=100, **options)
+    loader = arrowdl.Loader(table, 16, **group(**options))
+    skipping = arrowdl.Loader(table, 16, **group(on_error="skip", max_skipped_rows=100, **options))
     (path, *_) = (file.path for file in first.plan().files)
     full = path if isinstance(table, Table) else f"{table.table_uri.removeprefix('s3://')}{path}"
     server.open().delete_file(full)
@@ -257,7 +262,7 @@ def open_sources(place, keys):
     catalog = SqlCatalog("test", uri=f"sqlite:///{folder}/catalog.db", **options)
     store = dict(zip(("access_key", "secret_key", "session_token"), keys))
     url = delta.file_uris()  # a pattern in a table is refused
-    options = {"storage_options": {"endpoint_override": place, **store}}
+    options = {"options": {"endpoint_override": place, **store}}
     return [(delta, {}), (catalog.load_table("own.rows"), {}), (url, options)]
 
 os.environ["AWS_REGION"] = "us-east-1"
@@ -268,7 +273,8 @@ for keys in ([*KEYS.values(), token], []):
     with run_proxy(int(port)) as proxy:
         for source, options in open_sources(f"http://127.0.0.1:{proxy.server_port}", keys):
             proxy.refusal = None
-            loader = arrowdl.Loader(source, 16, retries=Retries(tries=2, first_wait=0.0), **options)
+            storage = arrowdl.Storage(retries=Retries(tries=2, first_wait=0.0), **options)
+            loader = arrowdl.Loader(source, 16, storage=storage)
             plan = loader.plan()
             plan.save(f"{folder}/plan.json")
             print("shown", loader, json.dumps(loader.state_dict()), plan, plan.files, plan.table)
@@ -313,7 +319,13 @@ else:
     options = {"s3.endpoint": place, "s3.region": "us-east-1"}
     table = SqlCatalog("test", uri=f"sqlite:///{folder}/catalog.db", **options)
     table = table.load_table("own.rows")
-loader = arrowdl.Loader(table, 16, framework="numpy", shuffle=True, plan="plan.json")
+loader = arrowdl.Loader(
+    table,
+    16,
+    framework="numpy",
+    shuffle=True,
+    storage=arrowdl.Storage(plan="plan.json"),
+)
 loader.load_state_dict(json.load(open("state.json")))
 print(json.dumps([batch["id"].tolist() for batch in loader]))
 """

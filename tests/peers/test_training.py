@@ -79,7 +79,7 @@ def test_state_of_stateful_dataloader_for_other_workers_and_ranks(
     state = first.state_dict()
     del batches
     for rank in range(2):
-        loader = arrowdl.Loader(TABLE, 5, shuffle=True, rank=rank, world_size=2)
+        loader = arrowdl.Loader(TABLE, 5, shuffle=True, ranks=arrowdl.Ranks(rank, 2))
         loader.load_state_dict(state)
         seen += read_ids(DataLoader(loader.torch_dataset(), batch_size=None, num_workers=others))
     assert sorted(set(seen)) == IDS
@@ -285,7 +285,9 @@ def test_transforms_of_hugging_face_are_refused(name: str) -> None:
 
 def test_hugging_face_ranks() -> None:
     source = make_dataset().shuffle(seed=1)
-    loaders = [arrowdl.Loader(source, 8, columns=["id"], rank=r, world_size=3) for r in range(3)]
+    loaders = [
+        arrowdl.Loader(source, 8, columns=["id"], ranks=arrowdl.Ranks(r, 3)) for r in range(3)
+    ]
     assert sorted(set(itertools.chain(*map(read_ids, loaders)))) == IDS
 
 
@@ -361,7 +363,7 @@ def test_ray_dataset(cluster: None) -> None:
     with pytest.raises(NotImplementedError, match="assigns the blocks"):
         loader.load_state_dict(loader.state_dict())
     with pytest.raises(ValueError, match="belongs to one rank"):
-        ShardLoader(make_blocks(), 16, rank=0, world_size=2)
+        ShardLoader(make_blocks(), 16, ranks=arrowdl.Ranks(0, 2))
     with pytest.raises(TypeError, match="int has no iter_batches"):
         ShardLoader(3, 16)
 

@@ -141,7 +141,7 @@ UNRELATED = {
     ("name", "options"),
     [
         *((name, None) for name in UNRELATED),
-        *((name, {"batch_size": 2}) for name in ("large_list", "duration")),
+        *((name, {"batch_size": 2}) for name in UNRELATED),
     ],
 )
 def test_an_expression_that_lance_refuses_is_evaluated_by_arrow(
@@ -230,7 +230,7 @@ def test_a_dataset_without_rows(dataset: Any) -> None:
 def test_a_password_in_the_location_is_not_named(dataset: Any) -> None:
     dataset._uri = "s3://me:secret@bucket/rows.lance?token=secret"
     opened = source_of_lance.LanceSource(dataset, None, None)
-    assert opened.snapshot == "Lance dataset 's3://bucket/rows.lance', version 3"
+    assert opened.files.snapshot == "Lance dataset 's3://bucket/rows.lance', version 3"
 
 
 def check_random_versions(random: random.Random, path: str) -> None:
@@ -273,3 +273,30 @@ def check_random_versions(random: random.Random, path: str) -> None:
 def test_random_versions(tmp_path: Path) -> None:
     paths = (str(tmp_path / f"{i}.lance") for i in range(10**9))
     check_cases(lambda random: check_random_versions(random, next(paths)), 10)
+
+
+@pytest.mark.parametrize(
+    "options", [{"batch_size": 4}, {"filter": "id < 15"}, {"with_row_id": True}, {"limit": 20}]
+)
+def test_default_scan_options_with_columns_and_filters(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    rows = 20
+    table = pa.table(
+        {
+            "id": pa.array(range(rows), pa.int64()),
+            "t": pa.array(range(rows), pa.time64("us")),
+            "st": [{"x": i} for i in range(rows)],
+        }
+    )
+    lance.write_dataset(table, tmp_path / "a.lance", max_rows_per_file=8)
+    dataset = lance.dataset(tmp_path / "a.lance", default_scan_options=options)
+    ids = range(15 if "filter" in options else rows)
+    for filter in (None, "id > 10", ds.field("id") > 10):
+        kept = [i for i in ids if filter is None or i > 10]
+        for columns in (["id"], ["st.x"], ["t"], ["t", "st.x", "id"]):
+            loader = arrowdl.Loader(dataset, 6, columns=columns, filter=filter, framework="numpy")
+            batches = list(loader)
+            assert list(batches[0]) == columns
+            for column in columns:
+                assert [i for batch in batches for i in batch[column].tolist()] == kept

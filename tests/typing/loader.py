@@ -6,8 +6,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, assert_type
 
-from arrowdl import DeviceArray, DeviceStream, Loader
-from arrowdl.loader import MapDataset, Stats
+from arrowdl import (
+    Buckets,
+    DeviceArray,
+    DeviceStream,
+    Loader,
+    Padded,
+    Ranks,
+    Report,
+    Seed,
+    Shuffle,
+    Skip,
+    Storage,
+    Tokens,
+)
+from arrowdl.loader import FilePlan, MapDataset, Pack, Retries, Stats
 
 
 def sources(array: DeviceArray, stream: DeviceStream) -> list[Loader]:
@@ -28,25 +41,35 @@ def sources(array: DeviceArray, stream: DeviceStream) -> list[Loader]:
 def options(table: DeviceArray) -> Loader:
     return Loader(
         table,
-        8,
         columns=["x", "y"],
         framework="jax",
         device=("cuda", 0),
-        shuffle=True,
-        seed=1,
+        shuffle=Shuffle(1_000),
+        seed=Seed(1, transforms=False),
         num_workers=2,
         nulls={"x": "fill"},
-        ragged={"y": "padded"},
+        ragged={"y": Padded(-1, max_length=10, multiple=8), "x": "jagged"},
         dtype={"x": "float32"},
-        pad_value={"y": -1},
-        max_length=10,
-        pad_to_multiple=8,
         vocabulary={"x": ["a", "b"]},
         transform_arrow=lambda batch: {"x": batch["x"]},
         stack={"features": ["x", "y"]},
         transform=lambda batch: batch,
-        buffer_size=1_000,
+        batching=Buckets("y", window=1_000),
+        ranks=Ranks(0, 2, global_batch_size=Tokens(4096, column="y"), splits=4),
+        storage=Storage(retries=Retries(5), plan="share", decoder="polars"),
+        on_error=Skip(100),
+        progress=Report(every=60, function=lambda stats: None),
     )
+
+
+def objects(table: DeviceArray, plan: FilePlan) -> list[Loader]:
+    assert_type(Tokens(8).column, str | None)
+    assert_type(Ranks(0, 2).global_batch_size, int | Tokens | None)
+    return [
+        Loader(table, Tokens(4096), batching=Pack("y", 64), storage=Storage(plan=plan)),
+        Loader(table, ranks=Ranks(global_batch_size=512), ragged=Padded(), progress=True),
+        Loader.mix({"a": table}, {"a": 1}, ranks=Ranks(global_batch_size=8), nulls="fill"),
+    ]
 
 
 def refused(table: DeviceArray) -> None:
@@ -55,6 +78,15 @@ def refused(table: DeviceArray) -> None:
     Loader(table, 8, nulls={"x": "drop"})  # type: ignore[dict-item]
     Loader(3, 8)  # type: ignore[arg-type]
     Loader(table, 8, workers=2)  # type: ignore[call-arg]
+    Loader(table, 8, splits=4)  # type: ignore[call-arg]
+    Loader(table, 8, ranks=Tokens(8))  # type: ignore[arg-type]
+    Loader(table, 8, batching="y")  # type: ignore[arg-type]
+    Loader(table, 8, on_error="ignore")  # type: ignore[arg-type]
+    Ranks(0, 1, 512)  # type: ignore[call-arg]
+    Storage("folder")  # type: ignore[call-arg]
+    Storage(plan=3)  # type: ignore[arg-type]
+    Padded(max_length="4")  # type: ignore[arg-type]
+    Seed(1).number = 2  # type: ignore[misc]
 
 
 def results(loader: Loader) -> None:

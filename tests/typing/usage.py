@@ -55,6 +55,24 @@ def arguments(table: SupportsArrowStream) -> None:
     arrowdl.from_arrow(obj=table)  # type: ignore[call-arg]
 
 
+def loaders(table: SupportsArrowStream) -> None:
+    batches = arrowdl.Loader(
+        table,
+        arrowdl.Tokens(4096),
+        shuffle=arrowdl.Shuffle(1_000),
+        ranks=arrowdl.Ranks(0, 2, splits=4),
+        ragged={"x": arrowdl.Padded(-1, max_length=8)},
+        storage=arrowdl.Storage(decoder="polars"),
+        on_error=arrowdl.Skip(10),
+        progress=arrowdl.Report(every=60),
+    )
+    assert_type(batches, arrowdl.Loader)
+    arrowdl.Loader(table, 8, workers=2)  # type: ignore[call-arg]
+    arrowdl.Loader(table, 8, rank=0)  # type: ignore[call-arg]
+    arrowdl.Loader(table, 8, seed="1")  # type: ignore[arg-type]
+    arrowdl.Ranks(0, 2, 8)  # type: ignore[call-arg]
+
+
 def devices(array: DeviceArray) -> None:
     device = array.device
     assert_type(device, Device)

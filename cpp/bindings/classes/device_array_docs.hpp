@@ -149,8 +149,8 @@ Arrow PyCapsule interface: export the schema and the array, in memory that the h
 Parameters
 ----------
 requested_schema : PyCapsule, optional
-    The schema to cast to. The array keeps its own schema if the cast needs more than the same
-    buffers or a cheap conversion.
+    The schema to cast to: the same buffers, or an exact, cheap conversion. On a device the array
+    keeps its own schema if the cast needs new memory.
 
 Returns
 -------
@@ -160,7 +160,7 @@ tuple of PyCapsule
 Raises
 ------
 ValueError
-    The schema is incompatible with the data, or was consumed before.
+    The data cannot be cast to the schema, or the capsule was consumed before.
 TypeError
     `requested_schema` is not a schema capsule.
 BufferError
@@ -249,6 +249,8 @@ Raises
 ------
 BufferError
     The array has nulls, or NumPy has no such type.
+TypeError
+    The CPU cannot read the memory: copy it first, ``array.to("cpu")``.
 ValueError
     ``copy=False``, and a copy is needed.)";
 

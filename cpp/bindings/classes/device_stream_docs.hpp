@@ -31,8 +31,8 @@ Consumes this object.
 Parameters
 ----------
 requested_schema : PyCapsule, optional
-    The schema to cast to. The stream keeps its own schema if its type does not allow a cheap cast.
-    Reading raises ValueError at an array whose values cannot be cast.
+    The schema to cast to, as in ``DeviceArray.__arrow_c_array__``. Reading raises ValueError at an
+    array whose values cannot be cast.
 
 Returns
 -------
@@ -357,7 +357,7 @@ writable : bool
     Whether the model may write to its batch, and again to the memory of what it returned. For that,
     rows of shared memory are copied, and so are results. With False, neither is, and neither may
     be written to.
-nulls, ragged, dtype, pad_value, max_length, pad_to_multiple, stack
+nulls, ragged, dtype, stack
     How columns become tensors, as in `Loader`.
 layout, bool_as
     How tensors become columns, as in `to_arrow_device`; but bools become Arrow's booleans.

@@ -51,6 +51,11 @@ bool is_changed(const Type& type, const Dtype& dtype) {
   return type.layout == Layout::kRunEndEncoded || type.dtype != &dtype;
 }
 
+/// Whether the rows of `type`, or its items, are runs.
+bool has_runs(const Type& type) {
+  return type.layout == Layout::kRunEndEncoded || has_inner_runs(type);
+}
+
 /// Whether a tensor is of bools, numbers of 8 to 64 bits or complex numbers on the CPU.
 bool is_plain(const DLTensor& tensor) {
   const DLDataType dtype = tensor.dtype;
@@ -275,6 +280,12 @@ py::object Converter::convert_field_of(const DeviceArray& array, int64_t i,
   const bool has_nulls = !parents_.empty() || array.known_null_count() != 0;
   if (has_nulls && !is_host_readable(device) && find_kernels(device) == nullptr) {
     return with_parent(array).convert_field(array.child(i), name);
+  }
+  if (has_runs(array.type().children[static_cast<std::size_t>(i)])) {
+    naming_field(name, [&] {
+      require_copy_allowed(array.child(i), "its runs have to be decoded");
+      return py::object();
+    });
   }
   return convert_field(read_field(array, i), name);
 }

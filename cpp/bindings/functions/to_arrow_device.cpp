@@ -124,6 +124,7 @@ PyObject* to_arrow_device(PyObject*, PyObject* const* args, Py_ssize_t n,
     const auto [tensor, copy, layout, bool_as, mask, stream] =
         to_arrow_parameters.read(args, n, names);
     const ToArrowOptions options = read_options(copy, layout, bool_as);
+    if (PyType_Check(tensor) != 0) raise_unread("to_arrow_device", tensor);
     const auto [kind, api] = classify(tensor);
     if (kind == Kind::kContainer) return convert_container(args, n, names).release().ptr();
     DeviceArray array = kind == Kind::kArrow ? convert_arrow(tensor, api, options, stream)

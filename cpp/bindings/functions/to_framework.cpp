@@ -98,10 +98,10 @@ DeviceArray read_frame(PyObject* object) {
 
 /// A table without pandas' index that has no name, and with its shaped lists as tensors; another
 /// array as it is.
-DeviceArray read_columns(const DeviceArray& array) {
+DeviceArray read_columns(const DeviceArray& array, Copy copy) {
   const std::vector<int64_t> columns = find_columns(array.type());
-  if (columns.empty()) return shape_lists(array);
-  return shape_lists(select_fields(array, columns, select_schema(array.type(), columns)));
+  if (columns.empty()) return shape_lists(array, copy);
+  return shape_lists(select_fields(array, columns, select_schema(array.type(), columns)), copy);
 }
 
 /// The tensors of `object`, as `options` say.
@@ -115,9 +115,9 @@ PyObject* convert_object(std::size_t index, PyObject* object, ConvertOptions& op
   }
   const Copy copy = options.access == Access::kInPlace ? Copy::kNever : Copy::kIfNeeded;
   DeviceArray frame = read_frame(object);
-  const DeviceArray array =
-      move_to(options, frame ? std::move(frame)
-                             : read_columns(take_array_of(object, copy, kFunctionNames[index])));
+  const DeviceArray array = move_to(
+      options, frame ? std::move(frame)
+                     : read_columns(take_array_of(object, copy, kFunctionNames[index]), copy));
   const Converter converter(framework, options);
   py::object result = options.stack ? converter.stack(array) : converter.convert(array);
   return result.release().ptr();

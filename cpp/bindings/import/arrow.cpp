@@ -1,6 +1,8 @@
 // Imports Arrow arrays and streams from Python objects.
 #include "import/arrow.hpp"
 
+#include <string_view>
+
 #include "arrowdl/error.hpp"
 #include "import/pyarrow.hpp"
 #include "support/capsule.hpp"
@@ -43,8 +45,16 @@ py::object find_method(PyObject* object, const Protocol** row) {
   return {};
 }
 
+/// Raises TypeError for a frame or a series of polars with Python objects, which it exports as the
+/// bytes of their addresses.
+void refuse_objects(PyObject* object) {
+  const std::string_view name = Py_TYPE(object)->tp_name;
+  if (name == "DataFrame" || name == "Series") find_hook(Hook::kRefuseObjects)(py::handle(object));
+}
+
 /// `method()` of a producer. A note on its error says whose it is, and what to pass instead.
 py::object call_producer(const py::object& method, const char* name, PyObject* object) {
+  refuse_objects(object);
   try {
     return checked(PyObject_CallNoArgs(method.ptr()));
   } catch (py::error_already_set& error) {

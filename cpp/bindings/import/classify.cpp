@@ -13,6 +13,7 @@
 namespace arrowdl::python {
 
 Classified classify(PyObject* object) {
+  if (PyType_Check(object) != 0) return {Kind::kOther, nullptr};  // has the methods of instances
   if (PyDict_Check(object) != 0) return {Kind::kContainer, nullptr};
   const DLPackExchangeAPI* api = find_exchange_api(Py_TYPE(object));
   if (find_array(object)) return {Kind::kArrow, api};

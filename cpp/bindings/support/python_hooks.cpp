@@ -36,6 +36,7 @@ constexpr Row kRows[] = {
     {"arrowdl._processes", "prepare"},
     {"arrowdl._libraries", "explain_unread"},
     {"arrowdl._libraries", "annotate"},
+    {"arrowdl._libraries", "refuse_objects"},
     {"arrowdl._libraries", "open_stream"},
     {"arrowdl._map", "map"},
 };

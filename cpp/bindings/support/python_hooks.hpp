@@ -27,6 +27,7 @@ enum class Hook {
   kPrepareToShare,   ///< () -> None
   kExplainUnread,    ///< (function, object) -> str: why a function cannot read it, what to pass
   kAnnotate,         ///< (error, method, object) -> None: a note on an error of a producer
+  kRefuseObjects,    ///< (object) -> None: raises TypeError for Python objects of polars
   kOpenStream,       ///< (object) -> a stream or an iterator, or None
   kMap,              ///< (DeviceStream, model, the options of map) -> DeviceStream
   kCount,

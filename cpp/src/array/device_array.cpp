@@ -63,8 +63,10 @@ bool has_no_bitmap(const ArrowArray& node) {
 
 /// Whether a value of the dictionary may be null, if there is one: unknown of unions and the like.
 bool may_have_null_values(const Type& type, const ArrowArray& node) {
-  return type.dictionary != nullptr &&
-         !(type.dictionary->has_validity() && has_no_bitmap(*node.dictionary));
+  if (type.dictionary == nullptr) return false;
+  const bool has_bitmap_only =
+      type.dictionary->dictionary == nullptr && type.dictionary->has_validity();
+  return !has_bitmap_only || !has_no_bitmap(*node.dictionary);
 }
 
 }  // namespace

@@ -215,8 +215,9 @@ DeviceArray cast_rows(const DeviceArray& array, const Dtype& dtype, CastWhich wh
 
 }  // namespace
 
-Buffer convert_numbers(const DeviceArray& array, const Dtype& dtype) {
-  return convert_values(array, dtype, [](int64_t) { return true; });
+Buffer convert_numbers(const DeviceArray& array, const Dtype& dtype,
+                       const std::function<bool(int64_t)>& is_read) {
+  return convert_values(array, dtype, is_read);
 }
 
 bool can_cast_to(const Dtype& dtype) { return is_real(dtype); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -50,8 +51,9 @@ bool can_cast_to(const Dtype& dtype);
 bool has_numbers(const Type& type, CastWhich which);
 
 /// The elements of `array`, numbers in host memory, as `dtype`, rounded to the nearest float.
-/// Raises UnfitValue as cast_dtype.
-Buffer convert_numbers(const DeviceArray& array, const Dtype& dtype);
+/// Raises UnfitValue as cast_dtype, for rows that `is_read` says.
+Buffer convert_numbers(const DeviceArray& array, const Dtype& dtype,
+                       const std::function<bool(int64_t)>& is_read);
 
 /// `array`, of values or of fixed-size lists of them at any depth, with its values as `dtype`, in
 /// new host memory; `array` itself if they are of that dtype. Shapes and nulls stay; values under

@@ -31,19 +31,35 @@ void append_filler(const DeviceArray& values, int64_t count, std::vector<RowRang
   }
 }
 
+/// Raises Misfit unless lists that count have `size` values, before memory is allocated. Returns
+/// whether one counts.
+bool check_lengths(const DeviceArray& array, const OffsetRows<int64_t>& rows, int64_t size,
+                   const UsedRows& used) {
+  const RowValidity is_valid(array);
+  bool has_lists = false;
+  for (int64_t i = 0; i < array.length(); ++i) {
+    if (!is_valid[i]) continue;
+    const int64_t length = rows.length_of(i);
+    if (length == size) {
+      has_lists = true;
+    } else if (used[i]) {
+      raise_misfit("row ", i, " of ", to_string(array.type()), " has ", length,
+                   " values, and lists of ", size,
+                   " are requested: request lists of any size, or those of the array");
+    }
+  }
+  return has_lists;
+}
+
 /// The values of lists that are all of `size` values, null ones included.
 DeviceArray even_out(const DeviceArray& array, const OffsetRows<int64_t>& rows, int64_t size) {
-  const RowValidity is_valid(array);
   std::vector<RowRange> ranges;
   for (int64_t i = 0; i < array.length(); ++i) {
     const int64_t length = rows.length_of(i);
     if (length == size) {
       append_range(&ranges, 0, Range{rows[i], length});
-    } else if (!is_valid[i] && rows.values.length() > 0) {
-      append_filler(rows.values, size, &ranges);
     } else {
-      raise_misfit("row ", i, " of ", to_string(array.type()), " has ", length,
-                   " values, and lists of ", size, " are requested");
+      append_filler(rows.values, size, &ranges);
     }
   }
   if (ranges.empty()) return rows.values.slice(0, 0);
@@ -55,23 +71,27 @@ DeviceArray even_out(const DeviceArray& array, const OffsetRows<int64_t>& rows, 
 }
 
 std::optional<DeviceArray> cast_to_fixed_size(const DeviceArray& array, const Type& to,
-                                              ArrayParts* parts) {
+                                              const UsedRows& used, ArrayParts* parts) {
   if (array.type().layout == Layout::kFixedSizeList) return array.child(0);
   const OffsetRows<int64_t> rows = read_offset_rows<int64_t>(array, to);
   int64_t count = 0;
   if (!checked_multiply(array.length(), to.list_size, &count)) {
     raise_misfit(array.length(), " lists of ", to.list_size, " values are more than Arrow counts");
   }
-  const bool is_all_null = rows.values.length() == 0 && parts->null_count == array.length();
-  if (!is_all_null) return even_out(array, rows, to.list_size);
+  const bool has_lists = check_lengths(array, rows, to.list_size, used);
+  const bool has_few = rows.values.length() < std::max<int64_t>(to.list_size, 1);
+  const bool has_filler = rows.values.length() > 0;
+  const bool is_filled = has_lists || !has_few || (has_filler && !can_be_null(to.children[0]));
+  if (is_filled) return even_out(array, rows, to.list_size);
   parts->children.push_back(make_nulls(to.children[0], count));
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<DeviceArray> cast_lists(const DeviceArray& array, const Type& to, ArrayParts* parts) {
-  if (to.layout == Layout::kFixedSizeList) return cast_to_fixed_size(array, to, parts);
+std::optional<DeviceArray> cast_lists(const DeviceArray& array, const Type& to,
+                                      const UsedRows& used, ArrayParts* parts) {
+  if (to.layout == Layout::kFixedSizeList) return cast_to_fixed_size(array, to, used, parts);
   return visit_offset(to, [&](auto zero) {
     OffsetRows<decltype(zero)> rows = read_offset_rows<decltype(zero)>(array, to);
     parts->buffers.push_back(rows.offsets);

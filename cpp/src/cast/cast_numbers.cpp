@@ -60,7 +60,7 @@ int count_digits(const Dtype& dtype) {
 
 /// Raises ValueError for an integer that a float of `digits` bits does not hold exactly.
 template <typename Integer>
-void check_digits(const DeviceArray& array, const Type& to, int digits) {
+void check_digits(const DeviceArray& array, const Type& to, const UsedRows& used, int digits) {
   const ElementReader<Integer> elements(array, 1);
   const RowValidity is_valid(array);
   for (int64_t i = 0; i < array.length(); ++i) {
@@ -69,23 +69,24 @@ void check_digits(const DeviceArray& array, const Type& to, int digits) {
     const uint64_t magnitude = value < Integer{0} ? uint64_t{0} - bits : bits;
     if (magnitude >> digits == 0 || !is_valid[i]) continue;
     const uint64_t lowest = magnitude & (~magnitude + 1);
-    if ((magnitude / lowest) >> digits != 0) raise_unfit(array, to, i, std::to_string(value));
+    if ((magnitude / lowest) >> digits == 0 || !used[i]) continue;
+    raise_unfit(array, to, i, std::to_string(value));
   }
 }
 
 bool is_integer(const Dtype& dtype) { return dtype.code == kDLInt || dtype.code == kDLUInt; }
 
-/// The elements of `array`, each checked.
-Buffer convert_checked(const DeviceArray& array, const Type& to) {
+/// The elements of `array`; those of `used` are checked.
+Buffer convert_checked(const DeviceArray& array, const Type& to, const UsedRows& used) {
   if (is_integer(*array.type().dtype) && !is_integer(*to.dtype)) {
     visit_number(*array.type().dtype, [&](auto from) {
       if constexpr (std::is_integral_v<decltype(from)>) {
-        check_digits<decltype(from)>(array, to, count_digits(*to.dtype));
+        check_digits<decltype(from)>(array, to, used, count_digits(*to.dtype));
       }
     });
   }
   try {
-    return convert_numbers(array, *to.dtype);
+    return convert_numbers(array, *to.dtype, [&](int64_t row) { return used[row]; });
   } catch (const UnfitValue& error) {
     raise_unfit(array, to, error.row(), error.value());
   }
@@ -93,7 +94,8 @@ Buffer convert_checked(const DeviceArray& array, const Type& to) {
 
 }  // namespace
 
-void cast_numbers(const DeviceArray& array, const Type& to, ArrayParts* parts) {
+void cast_numbers(const DeviceArray& array, const Type& to, const UsedRows& used,
+                  ArrayParts* parts) {
   bool is_done = false;
   visit_number(*array.type().dtype, [&](auto from) {
     visit_number(*to.dtype, [&](auto wanted) {
@@ -105,7 +107,7 @@ void cast_numbers(const DeviceArray& array, const Type& to, ArrayParts* parts) {
       }
     });
   });
-  if (!is_done) parts->buffers.push_back(convert_checked(array, to));
+  if (!is_done) parts->buffers.push_back(convert_checked(array, to, used));
 }
 
 ARROWDL_END_NAMESPACE

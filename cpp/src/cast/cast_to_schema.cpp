@@ -14,7 +14,7 @@ DeviceArray cast_to_schema(const DeviceArray& array,
   if (!plan) return array;
   try {
     return apply_cast(array, *plan);
-  } catch (const Misfit&) {
+  } catch (const Undecided&) {
     return array;  // what the protocol returns for a request that cannot be met
   }
 }

@@ -10,21 +10,20 @@
 ARROWDL_BEGIN_NAMESPACE
 namespace {
 
-constexpr int64_t kMillisecondsPerDay = 86400000;
+constexpr int64_t kSecondsPerDay = 86400;
 
-/// How many units of `format` make a second; for dates, a day.
-int64_t count_per_second(const char* format) {
-  switch (format[1] == 'd' && format[2] == 'm' ? 'd' : format[2]) {
-    case 'd':
-      return kMillisecondsPerDay;
+/// How many units of `format` make a day.
+int64_t count_per_day(const char* format) {
+  if (format[1] == 'd' && format[2] == 'D') return 1;
+  switch (format[2]) {
     case 'm':
-      return 1000;
+      return kSecondsPerDay * 1000;
     case 'u':
-      return 1000000;
+      return kSecondsPerDay * 1000000;
     case 'n':
-      return 1000000000;
-    default:  // seconds, and days of a date
-      return 1;
+      return kSecondsPerDay * 1000000000;
+    default:
+      return kSecondsPerDay;
   }
 }
 
@@ -34,11 +33,12 @@ int64_t count_per_second(const char* format) {
                " cannot hold: request finer units, or those of the array");
 }
 
-/// The rows in the units of `to`. Values under a null become 0.
+/// The rows in the units of `to`. Values under a null, and those that no row uses and that do not
+/// fit, become 0.
 template <typename From, typename To>
-Buffer convert_units(const DeviceArray& array, const Type& to) {
-  const int64_t own = count_per_second(array.type().schema->format);
-  const int64_t wanted = count_per_second(to.schema->format);
+Buffer convert_units(const DeviceArray& array, const Type& to, const UsedRows& used) {
+  const int64_t own = count_per_day(array.type().schema->format);
+  const int64_t wanted = count_per_day(to.schema->format);
   To* target = nullptr;
   Buffer buffer = allocate_elements(array.length(), &target);
   const ElementReader<From> elements(array, 1);
@@ -55,20 +55,20 @@ Buffer convert_units(const DeviceArray& array, const Type& to) {
     }
     fits = fits && converted >= std::numeric_limits<To>::min() &&
            converted <= std::numeric_limits<To>::max();
-    if (!fits) raise_unit_misfit(array, to, i, value);
-    target[i] = static_cast<To>(converted);
+    if (!fits && used[i]) raise_unit_misfit(array, to, i, value);
+    target[i] = fits ? static_cast<To>(converted) : To{0};
   }
   return buffer;
 }
 
 }  // namespace
 
-void cast_units(const DeviceArray& array, const Type& to, ArrayParts* parts) {
+void cast_units(const DeviceArray& array, const Type& to, const UsedRows& used, ArrayParts* parts) {
   const bool is_long = array.type().byte_width == 8;
-  Buffer units = to.byte_width == 8 ? is_long ? convert_units<int64_t, int64_t>(array, to)
-                                              : convert_units<int32_t, int64_t>(array, to)
-                 : is_long          ? convert_units<int64_t, int32_t>(array, to)
-                                    : convert_units<int32_t, int32_t>(array, to);
+  Buffer units = to.byte_width == 8 ? is_long ? convert_units<int64_t, int64_t>(array, to, used)
+                                              : convert_units<int32_t, int64_t>(array, to, used)
+                 : is_long          ? convert_units<int64_t, int32_t>(array, to, used)
+                                    : convert_units<int32_t, int32_t>(array, to, used);
   parts->buffers.push_back(std::move(units));
 }
 

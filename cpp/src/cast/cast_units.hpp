@@ -3,11 +3,12 @@
 
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
+#include "cast/used_rows.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 
-/// Appends the elements of `array` in the units of `to`. Raises Misfit for values that are not a
-/// whole number of these units, or are too large.
-void cast_units(const DeviceArray& array, const Type& to, ArrayParts* parts);
+/// Appends the elements of `array` in the units of `to`. Raises Misfit for values of `used` that
+/// are not a whole number of these units, or are too large, unless they are null.
+void cast_units(const DeviceArray& array, const Type& to, const UsedRows& used, ArrayParts* parts);
 
 ARROWDL_END_NAMESPACE

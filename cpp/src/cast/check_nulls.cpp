@@ -1,10 +1,10 @@
 // Checks that fields which are requested as not nullable have no nulls.
 #include "cast/check_nulls.hpp"
 
+#include "array/null_rows.hpp"
 #include "array/row_access.hpp"
 #include "arrowdl/error.hpp"
 #include "cast/find_fit.hpp"
-#include "cast/has_null_rows.hpp"
 #include "cast/misfit.hpp"
 #include "schema/layout.hpp"
 #include "schema/layout_families.hpp"
@@ -37,8 +37,8 @@ void check_nulls(const DeviceArray& array, const Type& to, bool is_whole) {
   const std::optional<bool> has_nulls = has_null_rows(array);
   if (!has_nulls.value_or(true)) return;
   if (!has_nulls || !is_whole) {
-    raise_misfit("the field \"", array.type().name(), "\" is requested as not nullable and ",
-                 has_nulls ? "has nulls that may not count" : "its nulls are not counted");
+    raise_undecided("the field \"", array.type().name(), "\" is requested as not nullable and ",
+                    has_nulls ? "has nulls that may not count" : "its nulls are not counted");
   }
   raise_value_error("the requested schema is incompatible with the data: the field \"",
                     array.type().name(), "\" of ", to_string(array.type()),

@@ -5,7 +5,7 @@
 
 ARROWDL_BEGIN_NAMESPACE
 
-/// Raises ValueError if `array` has null rows and `to` is not nullable. Raises Misfit instead if
+/// Raises ValueError if `array` has null rows and `to` is not nullable. Raises Undecided instead if
 /// the nulls are not known, or may not count: `is_whole` says that every row counts.
 void check_nulls(const DeviceArray& array, const Type& to, bool is_whole);
 

@@ -15,7 +15,7 @@ int64_t find_value(const DeviceArray& array, int64_t row, int64_t dictionary_len
   try {
     return read_index(array, row, dictionary_length);
   } catch (const Error& error) {
-    throw Misfit(error.what());
+    throw Undecided(error.what());
   }
 }
 
@@ -39,7 +39,7 @@ OwnedArray decode_dictionary(const DeviceArray& array, const DeviceArray& values
                              const std::vector<RowIndex>& rows) {
   const Type& to = values.type();
   if (!to.has_validity() && to.layout != Layout::kNull && array.has_nulls()) {
-    raise_misfit("null rows of a dictionary cannot be rows of ", to_string(to));
+    raise_undecided("null rows of a dictionary cannot be rows of ", to_string(to));
   }
   const DeviceArray taken = DeviceArray::import(
       copy_schema(*to.schema), take({values}, {rows.data(), static_cast<int64_t>(rows.size())}));

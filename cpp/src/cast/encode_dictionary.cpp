@@ -46,7 +46,7 @@ Buffer write_indices(const std::vector<int64_t>& index, int64_t value_count, con
   if (value_count > 0 && static_cast<uint64_t>(value_count - 1) >
                              static_cast<uint64_t>(std::numeric_limits<Index>::max())) {
     raise_misfit(value_count, " distinct values are more than the indices of ", to_string(to),
-                 " can count");
+                 " can count: request wider indices, or the values");
   }
   Index* target = nullptr;
   Buffer indices = allocate_elements(static_cast<int64_t>(index.size()), &target);

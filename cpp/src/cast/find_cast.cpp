@@ -45,46 +45,21 @@ FoundCast compare_extensions(const Type& from, const Type& to) {
   if (!requested) return {Cast::kSame};
   if (!name) {
     const bool promises = to.tensor != nullptr && !to.tensor->uniform_shape.empty();
-    return {promises ? Cast::kNone : Cast::kSame};
+    if (promises) return is_incompatible("the data does not say that its shapes are uniform");
+    return {Cast::kSame};
   }
   if (*name != *requested) {
     const bool are_numbers =
         from.extension == Extension::kDtype && to.extension == Extension::kDtype;
-    return are_numbers ? FoundCast{Cast::kNone} : is_incompatible();
+    return is_incompatible(are_numbers ? "their storage differs in meaning" : "");
   }
   if (is_same_extension(from, to)) return {Cast::kSame};
   const bool is_shape = from.extension == Extension::kFixedShapeTensor;
-  return is_shape ? is_incompatible("the tensors differ in shape") : FoundCast{Cast::kNone};
+  return is_incompatible(is_shape ? "the tensors differ in shape"
+                                  : "the metadata of their extension differs");
 }
 
 // ---------------------------------------------------------------- numbers
-
-/// The bits of the largest integers that a type holds exactly, without the sign.
-int count_digits(const Dtype& dtype) {
-  switch (dtype.code) {
-    case kDLInt:
-      return dtype.bits - 1;
-    case kDLUInt:
-      return dtype.bits;
-    case kDLBfloat:
-      return 8;
-    default:
-      return dtype.bits == 16 ? 11 : dtype.bits == 32 ? 24 : 53;
-  }
-}
-
-/// Whether `to` holds each number of `from`, and cast_numbers converts them.
-bool is_wider(const Dtype& from, const Dtype& to) {
-  const bool is_integer = from.code == kDLInt || from.code == kDLUInt;
-  const bool is_real = from.code == kDLFloat || from.code == kDLBfloat;
-  if (!is_integer && !is_real) return false;
-  // cast_numbers has no such elements.
-  if (std::max(from.bits, to.bits) > 64 || std::min(from.bits, to.bits) < 8) return false;
-  const bool holds = count_digits(to) >= count_digits(from);
-  if (to.code == kDLFloat) return holds && to.bits >= 32;
-  if (!is_integer || to.bits <= from.bits) return false;
-  return to.code == kDLInt || (to.code == kDLUInt && from.code == kDLUInt);
-}
 
 bool is_number(const Type& type) {
   return type.dtype != nullptr && type.layout == Layout::kFixedWidth && format_of(type)[0] != 't';
@@ -99,14 +74,34 @@ bool is_bool8(const Type& type) {
 /// The kind and unit of a temporal format: "tsu" of "tsu:UTC".
 std::string_view without_zone(std::string_view format) { return format.substr(0, 3); }
 
-Cast find_temporal_cast(std::string_view from, std::string_view to) {
-  if (from[1] != to[1] || from[1] == 'i') return Cast::kNone;
-  if (from[1] == 's') {
-    // The zone of an instant only matters for display; a local time is not an instant.
-    const bool has_zone = from.size() > 4;
-    if (has_zone != (to.size() > 4)) return Cast::kNone;
+/// Dates and local times without a zone are read alike; a date64 of a time is not checked.
+bool are_days(std::string_view from, std::string_view to) {
+  const bool is_to_time = from[1] == 'd' && to[1] == 's' && to.size() <= 4;
+  const bool is_to_date = from[1] == 's' && from.size() <= 4 && to == "tdD";
+  return is_to_time || is_to_date;
+}
+
+FoundCast find_temporal_cast(std::string_view from, std::string_view to) {
+  if (are_days(from, to)) return {Cast::kUnits};
+  if (from[1] != to[1] || from[1] == 'i') return is_incompatible();
+  // The zone of an instant only matters for display; a local time is not an instant.
+  if (from[1] == 's' && (from.size() > 4) != (to.size() > 4)) {
+    return is_incompatible("one is a local time and the other one an instant");
   }
-  return without_zone(from) == without_zone(to) ? Cast::kSame : Cast::kUnits;
+  return {without_zone(from) == without_zone(to) ? Cast::kSame : Cast::kUnits};
+}
+
+/// Whether a date, time or duration, and integers that are its physical values, have the same
+/// buffers. Integers are not checked for being whole days, or times of a day.
+bool is_physical(const Type& from, const Type& to) {
+  const bool is_to_number = format_of(from)[0] == 't';
+  const Type& number = is_to_number ? to : from;
+  const std::string_view temporal = format_of(is_to_number ? from : to);
+  if (temporal[0] != 't' || temporal[1] == 'i' || number.dtype == nullptr) return false;
+  const bool is_checked = temporal == "tdm" || temporal[1] == 't';
+  const std::string_view format = format_of(number);
+  return (is_to_number || !is_checked) && (format == "i" || format == "l") &&
+         from.byte_width == to.byte_width;
 }
 
 /// The parts of "d:precision,scale,bits".
@@ -128,35 +123,43 @@ Decimal read_decimal(const Type& type) {
   return decimal;
 }
 
-Cast find_decimal_cast(const Type& from, const Type& to) {
+FoundCast find_decimal_cast(const Type& from, const Type& to) {
   const Decimal own = read_decimal(from);
   const Decimal wanted = read_decimal(to);
   const bool holds = own.scale == wanted.scale && own.bits == wanted.bits;
-  return holds && wanted.precision >= own.precision ? Cast::kSame : Cast::kNone;
+  if (holds && wanted.precision >= own.precision) return {Cast::kSame};
+  return is_incompatible("fewer digits, or another scale or width");
 }
 
 // ---------------------------------------------------------------- one node
 
-Cast find_binary_cast(const Type& from, const Type& to) {
-  if (to.is_fixed_size_binary) {
-    return from.is_fixed_size_binary ? Cast::kIncompatible : Cast::kNone;
-  }
-  if (to.is_utf8 && !from.is_utf8) return Cast::kNone;
-  return from.layout == to.layout ? Cast::kSame : Cast::kBinary;
+FoundCast find_binary_cast(const Type& from, const Type& to) {
+  if (to.is_fixed_size_binary) return is_incompatible();
+  if (to.is_utf8 && !from.is_utf8) return is_incompatible("bytes may not be UTF-8");
+  return {from.layout == to.layout ? Cast::kSame : Cast::kBinary};
 }
 
-Cast find_leaf_cast(const Type& from, const Type& to) {
-  if (format_of(from) == format_of(to)) return Cast::kSame;
-  if (is_binary(from) != is_binary(to)) return Cast::kIncompatible;
+bool is_bool(const Type& type) { return type.layout == Layout::kBoolean || is_bool8(type); }
+
+FoundCast find_number_cast(const Type& from, const Type& to) {
+  const bool is_castable = is_number(to) && can_cast_to(*to.dtype);
+  if (is_castable && is_bool(from)) return {Cast::kBools};
+  if (is_castable && is_number(from) && can_cast_to(*from.dtype)) return {Cast::kNumbers};
+  return is_incompatible();
+}
+
+FoundCast find_leaf_cast(const Type& from, const Type& to) {
+  if (format_of(from) == format_of(to)) return {Cast::kSame};
+  if (is_binary(from) != is_binary(to)) return is_incompatible();
   if (is_binary(from)) return find_binary_cast(from, to);
-  if (is_bool8(from) && to.layout == Layout::kBoolean) return Cast::kPackBits;
-  if (from.layout == Layout::kBoolean && is_bool8(to)) return Cast::kUnpackBits;
+  if (is_bool8(from) && to.layout == Layout::kBoolean) return {Cast::kPackBits};
+  if (from.layout == Layout::kBoolean && is_bool8(to)) return {Cast::kUnpackBits};
   const char own = format_of(from)[0];
   const char wanted = format_of(to)[0];
   if (own == 't' && wanted == 't') return find_temporal_cast(format_of(from), format_of(to));
   if (own == 'd' && wanted == 'd') return find_decimal_cast(from, to);
-  if (!is_number(from) || !is_number(to)) return Cast::kNone;
-  return can_cast_to(*from.dtype) && can_cast_to(*to.dtype) ? Cast::kNumbers : Cast::kNone;
+  if (is_physical(from, to)) return {Cast::kSame};
+  return find_number_cast(from, to);
 }
 
 FoundCast find_list_cast(const Type& from, const Type& to) {
@@ -168,14 +171,14 @@ FoundCast find_list_cast(const Type& from, const Type& to) {
   const bool is_map_of_other = to.is_map && !from.is_map;
   const bool sorts =
       has_flag(to, ARROW_FLAG_MAP_KEYS_SORTED) && !has_flag(from, ARROW_FLAG_MAP_KEYS_SORTED);
-  if (is_map_of_other || sorts) return {Cast::kNone};
+  if (is_map_of_other) return is_incompatible("lists may not be maps");
+  if (sorts) return is_incompatible("its keys may not be sorted");
   return {from.layout == to.layout ? Cast::kSame : Cast::kList};
 }
 
 FoundCast find_union_cast(const Type& from, const Type& to) {
   if (format_of(from) == format_of(to)) return {Cast::kSame};
-  const bool are_alike = from.type_ids == to.type_ids;
-  return are_alike ? FoundCast{Cast::kNone} : is_incompatible("their type ids differ");
+  return is_incompatible(from.type_ids == to.type_ids ? "" : "their type ids differ");
 }
 
 FoundCast find_struct_cast(const Type& from, const Type& to) {
@@ -199,12 +202,12 @@ FoundCast find_nested_cast(const Type& from, const Type& to) {
 FoundCast find_dictionary_cast(const Type& from, const Type& to) {
   if (has_flag(to, ARROW_FLAG_DICTIONARY_ORDERED) &&
       !has_flag(from, ARROW_FLAG_DICTIONARY_ORDERED)) {
-    return {Cast::kNone};
+    return is_incompatible("its values are not ordered");
   }
   if (to.dictionary == nullptr) return {Cast::kDecode};
   if (from.dictionary == nullptr) return {Cast::kEncode};
   if (format_of(from) == format_of(to)) return {Cast::kSame};
-  return {is_wider(*from.dtype, *to.dtype) ? Cast::kIndices : Cast::kNone};
+  return {Cast::kIndices};
 }
 
 }  // namespace
@@ -217,7 +220,7 @@ FoundCast find_cast(const Type& from, const Type& to) {
   if (has_runs && !wants_runs) return {Cast::kDecodeRuns};
   if (from.layout == Layout::kNull && from.dictionary == nullptr) {
     if (to.layout == Layout::kNull && to.dictionary == nullptr) return {Cast::kSame};
-    return {can_be_null(to) ? Cast::kNulls : Cast::kNone};
+    return can_be_null(to) ? FoundCast{Cast::kNulls} : is_incompatible();
   }
   if (from.dictionary != nullptr || to.dictionary != nullptr) return find_dictionary_cast(from, to);
   if (has_runs) {
@@ -225,13 +228,9 @@ FoundCast find_cast(const Type& from, const Type& to) {
     return {is_same ? Cast::kSame : Cast::kRuns};
   }
   if (to.layout == Layout::kNull) return is_incompatible();
-  if (wants_runs) {
-    FoundCast values = find_cast(from, to.children[1]);
-    if (values.cast != Cast::kIncompatible) values.cast = Cast::kNone;
-    return values;
-  }
+  if (wants_runs) return is_incompatible("values are not run-end encoded");
   if (is_nested(from) || is_nested(to)) return find_nested_cast(from, to);
-  return {find_leaf_cast(from, to)};
+  return find_leaf_cast(from, to);
 }
 
 ARROWDL_END_NAMESPACE

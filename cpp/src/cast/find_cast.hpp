@@ -10,22 +10,22 @@ ARROWDL_BEGIN_NAMESPACE
 
 /// How one node becomes one of another type, apart from its children.
 enum class Cast : uint8_t {
-  kIncompatible,  ///< the types are of different data
-  kNone,          ///< the same data, but not converted
+  kIncompatible,  ///< different data, or the same data, but not converted
   kSame,          ///< the same buffers
   kStruct,        ///< the same fields, maybe in another order
   kNulls,         ///< the null type as any type
   kNumbers,       ///< integers and floats as another type, if it holds the values
+  kBools,         ///< bools as numbers, 0 and 1
   kUnits,         ///< times, durations and dates in other units
   kPackBits,      ///< bool8 to bits
   kUnpackBits,    ///< bits to bool8
   kBinary,        ///< other offsets, or views
   kList,          ///< other offsets or sizes, or a fixed size
   kReshape,       ///< a fixed_shape_tensor as nested lists, or the reverse
-  kIndices,       ///< wider indices into a dictionary
+  kIndices,       ///< other indices into a dictionary, if they count its values
   kDecode,        ///< the values of a dictionary instead of indices
   kEncode,        ///< indices into a dictionary instead of values
-  kRuns,          ///< wider run ends
+  kRuns,          ///< other run ends
   kDecodeRuns,    ///< rows instead of runs
 };
 

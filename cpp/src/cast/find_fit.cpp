@@ -58,7 +58,6 @@ bool is_in_order(const std::vector<std::size_t>& fields) {
 }
 
 Fit fit_of(const Type& from, const Type& to, Cast cast) {
-  if (cast == Cast::kNone) return Fit::kNone;
   if (cast == Cast::kSame) return Fit::kSame;
   if (cast != Cast::kStruct) return Fit::kConverted;
   return is_in_order(match_fields(from, to)) ? Fit::kSame : Fit::kShared;
@@ -73,9 +72,10 @@ Fit find_fit_at(const TypePath& path, const Type& to) {
     children =
         std::max(children, find_fit_at(&child == &from ? path : TypePath{&path, &child}, wanted));
   });
-  if (children == Fit::kNone) return children;
   // Unions are not rebuilt around other children, and nodes other than structs are copied for it.
-  if (children > Fit::kSame && is_union(from)) return Fit::kNone;
+  if (children > Fit::kSame && is_union(from)) {
+    raise_incompatible(path, to, "members of unions are not converted");
+  }
   if (children == Fit::kShared && found.cast != Cast::kStruct) children = Fit::kConverted;
   return std::max(children, fit_of(from, to, found.cast));
 }

@@ -12,11 +12,11 @@ enum class Fit : uint8_t {
   kSame,       ///< the tree of buffers as it is
   kShared,     ///< the same buffers, in another tree
   kConverted,  ///< new host memory
-  kNone,       ///< not converted
+  kNone,       ///< not on the device: find_fit does not return it
 };
 
 /// What the cast from `from` to `to` takes. Raises ValueError, naming the field, if they are
-/// incompatible.
+/// incompatible, or not converted.
 Fit find_fit(const Type& from, const Type& to);
 
 /// Whether a nullable field is requested as one that is not, at any level.

@@ -28,7 +28,7 @@ bool can_be_null(const Type& type) {
 }
 
 OwnedArray make_nulls(const Type& type, int64_t length) {
-  if (!can_be_null(type)) raise_misfit("nulls of ", to_string(type), " are not supported");
+  if (!can_be_null(type)) raise_undecided("nulls of ", to_string(type), " are not supported");
   OwnedArray nulls;
   ArrowError error;
   int code = ArrowArrayInitFromSchema(nulls.get(), type.schema, &error);
@@ -36,7 +36,7 @@ OwnedArray make_nulls(const Type& type, int64_t length) {
   if (code == NANOARROW_OK) code = ArrowArrayAppendNull(nulls.get(), length);
   if (code == NANOARROW_OK) code = ArrowArrayFinishBuildingDefault(nulls.get(), &error);
   if (code == ENOMEM) throw std::bad_alloc();
-  if (code != NANOARROW_OK) raise_misfit("nulls of ", to_string(type), " are not supported");
+  if (code != NANOARROW_OK) raise_undecided("nulls of ", to_string(type), " are not supported");
   return nulls;
 }
 

@@ -12,7 +12,7 @@ ARROWDL_BEGIN_NAMESPACE
 /// dictionary do.
 bool can_be_null(const Type& type);
 
-/// `length` nulls of `type`. Raises Misfit if it is not supported.
+/// `length` nulls of `type`. Raises Undecided if it is not supported.
 OwnedArray make_nulls(const Type& type, int64_t length);
 
 ARROWDL_END_NAMESPACE

@@ -15,6 +15,18 @@ class Misfit : public Error {
   explicit Misfit(std::string message) : Error(ErrorKind::kValue, std::move(message)) {}
 };
 
+/// What cannot be told from the values, or matters only to rows under a null: the array keeps its
+/// schema, except in a stream, which has announced another one.
+class Undecided : public Misfit {
+ public:
+  using Misfit::Misfit;
+};
+
+template <typename... Parts>
+[[noreturn]] void raise_undecided(const Parts&... parts) {
+  throw Undecided(concat(parts...));
+}
+
 template <typename... Parts>
 [[noreturn]] void raise_misfit(const Parts&... parts) {
   throw Misfit(concat(parts...));

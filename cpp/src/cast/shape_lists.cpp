@@ -2,6 +2,7 @@
 #include "cast/shape_lists.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,8 +12,11 @@
 #include "arrowdl/backends.hpp"
 #include "arrowdl/cast_to_schema.hpp"
 #include "arrowdl/error.hpp"
+#include "cast/copy_validity.hpp"
+#include "cast/misfit.hpp"
 #include "schema/copy_schema.hpp"
 #include "schema/layout_families.hpp"
+#include "util/overflow.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -26,7 +30,8 @@ bool has_shaped_lists(const Type& type) {
 
 /// Whether the lists are of all elements of a row, rather than one level for each dimension.
 bool is_flat(const Type& type) {
-  return type.tensor->shape.size() > 1 && type.children[0].dtype != nullptr;
+  const Type& item = type.children[0];
+  return type.tensor->shape.size() > 1 && (item.dtype != nullptr || !is_list(item));
 }
 
 OwnedSchema copy_items(const Type& type) {
@@ -60,47 +65,109 @@ OwnedSchema make_fixed_schema(const Type& type, bool has_shape) {
   return schema;
 }
 
-/// The schema of `type` with its shaped lists as FixedSizeLists, or tensors where `has_shape`.
-OwnedSchema make_shaped_schema(const Type& type, bool has_shape) {
-  if (type.dictionary == nullptr && type.extension == Extension::kShapedLists) {
-    return make_fixed_schema(type, has_shape);
+std::string describe_shape(const Type& type) {
+  std::string shape;
+  for (const int64_t extent : type.tensor->shape) {
+    shape += concat(shape.empty() ? "" : ", ", extent);
   }
-  OwnedSchema schema = copy_schema(*type.schema);
-  if (!has_shaped_lists(type)) return schema;
-  for (std::size_t i = 0; i < type.children.size(); ++i) {
-    if (!has_shaped_lists(type.children[i])) continue;
-    ArrowSchema* const child = schema->children[i];
-    child->release(child);
-    make_shaped_schema(type.children[i], has_shape).move(child);
-  }
-  return schema;
+  return concat("[", shape, "]");
 }
 
-/// Raises ValueError if a cast has left lists as they are.
-void check_shaped(const Type& lists, const Type& made) {
-  if (lists.dictionary != nullptr) return;
-  if (lists.extension == Extension::kShapedLists) {
-    std::string shape;
-    for (const int64_t extent : lists.tensor->shape) {
-      shape += concat(shape.empty() ? "" : ", ", extent);
-    }
-    if (made.layout == Layout::kFixedSizeList) return;
-    raise_value_error("a row of ", to_string(lists), " does not have the shape [", shape,
-                      "] that the extension type says");
+/// The values of lists of any depth.
+DeviceArray find_values(const DeviceArray& lists) {
+  DeviceArray values = lists;
+  while (is_list(values.type())) values = values.child(0);
+  return values;
+}
+
+/// Whether `made` has the memory of `lists`, or needs none.
+bool is_shared(const DeviceArray& lists, const DeviceArray& made) {
+  const DeviceArray values = find_values(made);
+  return values.length() == 0 || values.buffer(1) == find_values(lists).buffer(1);
+}
+
+/// `array` with the schema `schema`, in memory that the host reads.
+DeviceArray relabel(const DeviceArray& array, OwnedSchema schema) {
+  OwnedDeviceArray shared;
+  share_array(array).move(&shared->array);
+  shared->device_type = array.device().type;
+  shared->device_id = to_arrow_device_id(array.device());
+  shared->sync_event = array.sync_event().get();
+  return DeviceArray::import(std::move(schema), std::move(shared));
+}
+
+/// Raises ValueError for a shape of more values than a FixedSizeList counts.
+void check_size(const Type& type) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  int64_t size = 1;
+  for (const int64_t extent : type.tensor->shape) {
+    if (extent <= kMost && checked_multiply(size, extent, &size) && size <= kMost) continue;
+    raise_value_error(to_string(type), " with the shape ", describe_shape(type),
+                      " of its extension type has more than ", kMost,
+                      " values in a row, the most of a FixedSizeList: take the column's storage");
   }
-  if (lists.layout != Layout::kStruct) return;
-  for (std::size_t i = 0; i < lists.children.size(); ++i) {
-    try {
-      check_shaped(lists.children[i], made.children[i]);
-    } catch (const Error& error) {
-      throw Error(error.kind(), concat("field \"", lists.children[i].name(), "\": ", error.what()));
-    }
+}
+
+/// Shaped lists as FixedSizeLists. Raises ValueError for a row of another shape.
+DeviceArray fix_sizes(const DeviceArray& lists) {
+  const Type& type = lists.type();
+  try {
+    const auto schema = share_schema(make_fixed_schema(type, false));
+    const DeviceArray fixed = cast_to_schema(lists, schema, CastTarget::kHost);
+    if (fixed.type().layout == Layout::kFixedSizeList) return fixed;
+  } catch (const Misfit&) {  // its message is about a request
   }
+  raise_value_error("a row of ", to_string(type), " does not have the shape ", describe_shape(type),
+                    " that the extension type says");
+}
+
+DeviceArray shape_list(const DeviceArray& lists, Copy copy) {
+  const Type& type = lists.type();
+  check_size(type);
+  const DeviceArray fixed = fix_sizes(lists);
+  if (copy == Copy::kNever && !is_shared(lists, fixed)) {
+    raise_buffer_error("an array of ", to_string(type),
+                       " cannot become a tensor without a copy, since the values of its rows have "
+                       "to be gathered: allow it with copy=None or copy=True");
+  }
+  return relabel(fixed, make_fixed_schema(type, true));
+}
+
+DeviceArray shape_rows(const DeviceArray& array, Copy copy);
+
+/// A struct with its nulls in the fields that are shaped lists, too: a list under a null struct has
+/// any length.
+DeviceArray shape_fields(const DeviceArray& array, Copy copy) {
+  OwnedSchema schema = copy_schema(*array.type().schema);
+  ArrayParts parts;
+  parts.length = array.length();
+  parts.buffers.push_back(copy_validity(array, &parts.null_count));
+  for (std::size_t i = 0; i < array.type().children.size(); ++i) {
+    DeviceArray child = array.child(static_cast<int64_t>(i));
+    if (has_shaped_lists(child.type())) {
+      try {
+        child = shape_rows(child.with_nulls_of(array), copy);
+      } catch (const Error& error) {
+        throw Error(error.kind(), concat("field \"", child.type().name(), "\": ", error.what()));
+      }
+      ArrowSchema* const field = schema->children[i];
+      field->release(field);
+      child.export_schema().move(field);
+    }
+    parts.children.push_back(share_array(child));
+  }
+  return DeviceArray::import(std::move(schema), make_array(std::move(parts)));
+}
+
+DeviceArray shape_rows(const DeviceArray& array, Copy copy) {
+  if (!has_shaped_lists(array.type())) return array;
+  const bool is_list = array.type().extension == Extension::kShapedLists;
+  return is_list ? shape_list(array, copy) : shape_fields(array, copy);
 }
 
 }  // namespace
 
-DeviceArray shape_lists(const DeviceArray& array) {
+DeviceArray shape_lists(const DeviceArray& array, Copy copy) {
   const Type& type = array.type();
   if (!has_shaped_lists(type)) return array;
   if (!is_host_readable(array.device())) {
@@ -108,15 +175,7 @@ DeviceArray shape_lists(const DeviceArray& array) {
                        " has lists whose shape the CPU has to check: copy it to the CPU first");
   }
   array.synchronize();
-  const DeviceArray fixed =
-      cast_to_schema(array, share_schema(make_shaped_schema(type, false)), CastTarget::kHost);
-  check_shaped(type, fixed.type());
-  OwnedDeviceArray shared;
-  share_array(fixed).move(&shared->array);
-  shared->device_type = fixed.device().type;
-  shared->device_id = to_arrow_device_id(fixed.device());
-  shared->sync_event = fixed.sync_event().get();
-  return DeviceArray::import(share_schema(make_shaped_schema(type, true)), std::move(shared));
+  return shape_rows(array, copy);
 }
 
 ARROWDL_END_NAMESPACE

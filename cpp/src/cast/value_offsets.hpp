@@ -30,7 +30,7 @@ template <typename Offset>
 void require_offset(const Type& to, int64_t offset) {
   if (offset <= std::numeric_limits<Offset>::max()) return;
   raise_misfit("the rows hold ", offset, " values together, more than the offsets of ",
-               to_string(to), " can count");
+               to_string(to), " can count: request 64-bit offsets, or those of the array");
 }
 
 /// Offsets of `length` rows of `size` values each. Raises Misfit if `to` cannot count the values.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "array/host_access.hpp"
+#include "array/null_rows.hpp"
 #include "array/row_access.hpp"
 #include "arrowdl/backends.hpp"
 #include "arrowdl/decode_run_ends.hpp"
@@ -31,16 +32,15 @@ DeviceArray fold_values(const DeviceArray& codes) {
   if (!is_host_readable(codes.device())) return codes;
   codes.synchronize();
   const DeviceArray values = codes.dictionary();
-  if (!values.has_nulls()) return codes;
-  const bool is_void = values.type().layout == Layout::kNull;
+  if (!has_null_rows(values).value_or(true)) return codes;
   const RowValidity is_row(codes);
-  const RowValidity is_value(values);
+  const NullRows is_null(values);
   uint8_t* bits;
   Buffer validity = Buffer::allocate(bitmap_size(codes.length()), &bits);
   std::memset(bits, 0, static_cast<std::size_t>(bitmap_size(codes.length())));
   int64_t null_count = 0;
   for (int64_t i = 0; i < codes.length(); ++i) {
-    if (is_row[i] && !is_void && is_value[read_index(codes, i, values.length())]) {
+    if (is_row[i] && !is_null[read_index(codes, i, values.length())]) {
       bits[i / 8] = static_cast<uint8_t>(bits[i / 8] | (1 << (i % 8)));
     } else {
       ++null_count;

@@ -140,7 +140,8 @@ OwnedTensor decode_and_export(const DeviceArray& array, const ToDlpackOptions& o
                        " cannot become a tensor without "
                        "a copy, since its runs have to be decoded: allow it with copy=None");
   }
-  const DeviceArray rows = plain_rows(is_run ? decode_run_ends(array) : shape_lists(array));
+  const DeviceArray rows =
+      plain_rows(is_run ? decode_run_ends(array) : shape_lists(array, options.copy));
   return export_tensor<Managed>(rows, options);
 }
 

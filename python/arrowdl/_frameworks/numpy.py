@@ -23,11 +23,19 @@ def to_array(array: DeviceArray, dtype: Any, copy: bool | None) -> Any:
     ------
     ValueError
         ``copy=False``, and a copy is needed.
+    TypeError
+        The CPU cannot read the memory.
     BufferError
         The array has nulls, or numpy has no such type.
     """
+    device = array.device
+    if not _core.is_host_readable(device):
+        raise TypeError(
+            f"the array is on {device.name}:{device.id}, and numpy's protocol does not copy "
+            'between devices: pass array.to("cpu")'
+        )
     try:
-        is_numpys = array.dtype is None or array.dtype in _DTYPES
+        is_numpys = array.dtype is None or (array.dtype in _DTYPES and device.type == _CPU)
         take = np.from_dlpack if is_numpys else _core.to_numpy  # its error names the type
         result: Any = take(array, copy=copy)
     except BufferError as error:

@@ -33,9 +33,6 @@ def map(
     nulls: Any = "raise",
     ragged: Any = "jagged",
     dtype: Any = None,
-    pad_value: Any = 0,
-    max_length: Any = None,
-    pad_to_multiple: int | None = None,
     stack: bool | Mapping[str, Sequence[str]] | None = None,
     layout: Any = "auto",
     bool_as: Any = "bits",
@@ -48,9 +45,6 @@ def map(
         nulls=nulls,
         ragged=ragged,
         dtype=dtype,
-        pad_value=pad_value,
-        max_length=max_length,
-        pad_to_multiple=pad_to_multiple,
     )
     _check_feed(framework, fed, known, options, stack)
     is_written = require_bool("writable", writable)

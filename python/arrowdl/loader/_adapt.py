@@ -41,9 +41,9 @@ class AdaptedReader(EpochReader):
     def map_dataset(self, *, cache_bytes: int = 2**29) -> MapDataset:
         """Return the rows by their numbers, as a map-style dataset: for samplers.
 
-        Row numbers are those of the source in its own order, after `filter`. `shuffle`, `rank` and
-        `world_size` of the loader do not apply: a sampler chooses the rows. Batches have as many
-        rows as are asked for.
+        Row numbers are those of the source in its own order, after `filter`. `shuffle` and `ranks`
+        of the loader do not apply: a sampler chooses the rows. Batches have as many rows as are
+        asked for.
 
         Parameters
         ----------

@@ -37,14 +37,14 @@ _WAYS: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "storage": (
         "reading waits for storage",
         [
-            ("cache", "keep the files nearer (cache=)"),
+            ("cache", "keep the files nearer (Storage.cache)"),
             _COLUMNS,
             ("", "write larger row groups"),
         ],
     ),
     "source": (
         "the training waits for rows",
-        [_PREFETCH, _COLUMNS, ("+shuffle", "give a smaller buffer_size= to the shuffle")],
+        [_PREFETCH, _COLUMNS, ("+shuffle", "give a smaller Shuffle.buffer_size")],
     ),
     "decode": (
         "decoding takes the time (of local files with the waits for the disk)",

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 
-from arrowdl.loader._epoch.lanes import LANES
 from arrowdl.loader._options import Options
 from arrowdl.loader._sources.base import Source
-from arrowdl.loader._sources.row_bytes import BUFFER_TEXT, count_buffer_rows
+from arrowdl.loader._sources.row_bytes import BUFFER_TEXT, LANES, count_buffer_rows, count_lanes
 
 _log = logging.getLogger("arrowdl.loader")
 
 
 def settle_buffer(source: Source, options: Options) -> Options:
-    """Return the options with the rows that ``buffer_size="auto"`` means.
+    """Return the options with the rows that ``Shuffle("auto")`` means.
 
     Those of a stream are known when it is read.
     """
@@ -21,7 +20,13 @@ def settle_buffer(source: Source, options: Options) -> Options:
     if options.buffer_size != "auto" or not buffers:
         return options
     row_bytes = source.estimate_row_bytes()
-    return options if row_bytes is None else options.with_buffer(count_buffer_rows(row_bytes))
+    if row_bytes is None:
+        return options
+    rows = count_buffer_rows(row_bytes)
+    if rows < (source.num_rows or 0) and not source.schedule:
+        held = source.measure_held()
+        rows = count_buffer_rows(row_bytes, count_lanes(held, 0) * held.unit)
+    return options.with_buffer(rows)
 
 
 def log_buffer(source: Source, options: Options, *, is_auto: bool) -> None:
@@ -31,7 +36,7 @@ def log_buffer(source: Source, options: Options, *, is_auto: bool) -> None:
     """
     if not options.shuffle:
         return
-    buffers = source.list_buffers(options.shuffled_rows)
+    buffers = source.list_buffers(options.count_shuffled_rows(source.num_rows or 0))
     small = [own for own in buffers if own[2] < own[1].num_rows]
     if not small:
         return
@@ -43,8 +48,8 @@ def log_buffer(source: Source, options: Options, *, is_auto: bool) -> None:
     _log.log(
         level,
         "the shuffle buffer has %d%s of %d rows%s, and mixes rows of %d of %d row groups or blocks "
-        "at a time: buffer_size=%d mixes all, a number between these more, with memory for as many "
-        "rows",
+        "at a time: shuffle=Shuffle(%d) mixes all, a number between these more, with memory for "
+        "as many rows",
         size,
         fits,
         rows,

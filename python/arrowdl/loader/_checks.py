@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, Literal, TypeVar, cast
+
+T = TypeVar("T")
 
 
 def require_int(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
@@ -25,10 +27,10 @@ def require_int(name: str, value: Any, least: int | None = None, most: int | Non
     return number
 
 
-def require_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    """Raise ValueError unless `value` is one of `choices`."""
+def require_choice(name: str, value: Any, choices: Sequence[str], others: str = "") -> None:
+    """Raise ValueError unless `value` is one of `choices`; `others` are named beside them."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name}={value!r}: expected {' or '.join(map(repr, choices))}")
+        raise ValueError(f"{name}={value!r}: expected {' or '.join(map(repr, choices))}{others}")
 
 
 def require_bool(name: str, value: Any) -> bool:
@@ -71,3 +73,54 @@ def require_names(name: str, value: Any) -> Sequence[str]:
     if not is_list or not all(isinstance(own, str) for own in value):
         raise TypeError(f"{name}={value!r}: give a list of names")
     return cast("Sequence[str]", value)
+
+
+def require_column(name: str, value: Any) -> str:
+    """`value` as the name of a column.
+
+    Raises
+    ------
+    TypeError
+        It is not a string, or an empty one.
+    """
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"{name}={value!r}: give the name of a column")
+    return value
+
+
+def require_rows(name: str, value: Any) -> int | Literal["auto"]:
+    """`value` as the rows of a buffer, or "auto".
+
+    Raises
+    ------
+    ValueError
+        It is neither.
+    """
+    if isinstance(value, str) and value == "auto":
+        return "auto"
+    if isinstance(value, str):
+        raise ValueError(f'{name}={value!r}: expected "auto" or a number of rows')
+    return require_int(name, value, 1, 2**32 - 1)
+
+
+def require_instance(name: str, value: Any, kind: type[T], others: str = "") -> T:
+    """`value` as a value object.
+
+    Parameters
+    ----------
+    name : str
+        The option.
+    value : object
+    kind : type
+        Of the value object.
+    others : str
+        What else the option may be, as in "True, False or ".
+
+    Raises
+    ------
+    TypeError
+        `value` is of another type.
+    """
+    if not isinstance(value, kind):
+        raise TypeError(f"{name}={value!r}: expected {others}arrowdl.{kind.__name__}(...)")
+    return value

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from arrowdl import _core
-from arrowdl.loader._checks import require_int
+from arrowdl.loader._settings.padded import split_padded
 from arrowdl.loader._types import Nulls, Ragged
 
-_DEFAULTS = {"nulls": "raise", "ragged": "jagged"}
 _PADDING = ("pad_value", "max_length", "pad_to_multiple")
 
 
 @dataclass(kw_only=True)
 class ColumnOptions:
     """How columns become tensors. A mapping has names of columns, or of matrices of `stack`.
+
+    `Padded` in `ragged` becomes the arguments of `to_torch`: `pad_value` and its like.
 
     Raises
     ------
@@ -28,37 +28,15 @@ class ColumnOptions:
     nulls: Any
     ragged: Any
     dtype: Any
-    pad_value: Any
-    max_length: Any
-    pad_to_multiple: int | None
+    pad_value: Any = field(init=False)
+    max_length: Any = field(init=False)
+    pad_to_multiple: int | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.nulls = _read("nulls", self.nulls, _choose("nulls", get_args(Nulls)))
+        self.__dict__.update(split_padded(self.ragged))
         self.ragged = _read("ragged", self.ragged, _choose("ragged", get_args(Ragged)))
         self.dtype = _read("dtype", self.dtype, _core.dtype_name, is_optional=True)
-        self.pad_value = _read("pad_value", self.pad_value, _read_number)
-        self.max_length = _read("max_length", self.max_length, _count("max_length"), True)
-        if self.pad_to_multiple is not None:
-            self.pad_to_multiple = _count("pad_to_multiple")(self.pad_to_multiple)
-        self._require_padded()
-
-    def _require_padded(self) -> None:
-        is_padded = self.ragged == "padded" or isinstance(self.ragged, dict)
-        pads = any(name in self._list_given() for name in _PADDING)
-        if pads and not is_padded:
-            raise ValueError(
-                "pad_value=, max_length= and pad_to_multiple= are of padded rows: give "
-                'ragged="padded", or ragged={"column": "padded"}, too'
-            )
-        for option in ("pad_value", "max_length"):
-            value = getattr(self, option)
-            for name in value if isinstance(value, dict) else ():
-                form = self.ragged.get(name) if isinstance(self.ragged, dict) else self.ragged
-                if form != "padded":
-                    raise ValueError(
-                        f'{option}= names "{name}", which is not padded: give '
-                        f'ragged={{"{name}": "padded"}} too'
-                    )
 
     def _list_given(self) -> dict[str, Any]:
         """Return the options that are not the defaults of `to_torch`."""
@@ -175,25 +153,11 @@ def _choose(name: str, choices: tuple[str, ...]) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if not isinstance(value, str) or value not in choices:
             expected = ", ".join(map(repr, choices))
+            padded = " or arrowdl.Padded(...)" if name == "ragged" else ""
             raise ValueError(
-                f"{name}={value!r}: expected one of {expected}, or a mapping from column names to "
-                "these"
+                f"{name}={value!r}: expected one of {expected}{padded}, or a mapping from column "
+                "names to these"
             )
         return value
 
     return read
-
-
-def _count(name: str) -> Callable[[Any], int]:
-    def read(value: Any) -> int:
-        return require_int(name, value, 1, 2**63 - 1)
-
-    return read
-
-
-def _read_number(value: Any) -> int | float:
-    if isinstance(value, (bool, int)) or hasattr(value, "__index__"):
-        return operator.index(value)
-    if isinstance(value, float) or type(value).__module__ == "numpy":
-        return float(value)
-    raise TypeError(f"pad_value={value!r}: expected an int, a float or a bool")

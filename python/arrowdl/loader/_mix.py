@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
+from dataclasses import replace
 from typing import Any, cast
 
-from arrowdl.loader._checks import require_int
 from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._mixture.mixture import Member, MixedSource, read_stop
 from arrowdl.loader._mixture.shares import read_schedule
 from arrowdl.loader._options import Options, choose_splits
 from arrowdl.loader._reader import EpochReader
 from arrowdl.loader._schema.vocabulary import Vocabulary
+from arrowdl.loader._settings.flatten import split_size
+from arrowdl.loader._settings.ranks import Ranks
 from arrowdl.loader._sources.base import IndexedSource, Source
+from arrowdl.loader._sources.row_bytes import count_lanes
+
+_OF_MIXTURE = {
+    "transform=": "transform",
+    "transform_arrow=": "transform_arrow",
+    "batching=Pack(...)": "pack",
+}
 
 
 def open_mixture(
@@ -23,8 +32,7 @@ def open_mixture(
     origin: Any,
     open: Callable[[Any], Source],
     seed: int,
-    global_batch_size: int | None,
-    splits: int,
+    ranks: Ranks,
     vocabulary: Vocabulary,
 ) -> MixedSource:
     """Open the sources of a mixture.
@@ -39,9 +47,8 @@ def open_mixture(
         Opens a source.
     seed : int
         Of which each source that is no Loader gets one of its own.
-    global_batch_size : int, optional
-        None with a budget of tokens.
-    splits : int
+    ranks : Ranks
+        That `read_sizes` returned.
     vocabulary : Vocabulary
         That the user gave.
 
@@ -70,12 +77,14 @@ def open_mixture(
         return Member(name, _require_indexed(name, open(given)), own, None, False)
 
     schedule = read_schedule(names, weights)
+    rows, _, _ = split_size(ranks.global_batch_size)
+    assert isinstance(ranks.splits, int)
     mixture = MixedSource(
         [make_member(name, given) for name, given in sources.items()],
         schedule,
-        0 if global_batch_size is None else global_batch_size // splits,
+        0 if rows is None else rows // ranks.splits,
         read_stop(stop),
-        splits,
+        ranks.splits,
         origin,
     )
     mixture.vocabulary = vocabulary
@@ -85,10 +94,10 @@ def open_mixture(
 
 def _take_loader(name: str, loader: EpochReader) -> Member:
     options: Options = loader._options
-    for option in ("transform", "transform_arrow", "pack"):
-        if getattr(options, option) is not None:
+    for option, field in _OF_MIXTURE.items():
+        if getattr(options, field) is not None:
             raise ValueError(
-                f'the Loader "{name}" has {option}=: give it to Loader.mix, whose batches have '
+                f'the Loader "{name}" has {option}: give it to Loader.mix, whose batches have '
                 "rows of all sources"
             )
     if options.chain:
@@ -99,7 +108,8 @@ def _take_loader(name: str, loader: EpochReader) -> Member:
     source = _require_indexed(name, loader._source)
     size = options.buffer_rows if options.shuffle else None
     # The mixture may give it another vocabulary, and the Loader keeps its own.
-    return Member(name, copy(source), options.seed, size, True)
+    lanes = count_lanes(source.measure_held(), options.buffer_rows)
+    return Member(name, copy(source), options.seed, size, True, lanes)
 
 
 def _require_indexed(name: str, source: Source) -> IndexedSource:
@@ -117,35 +127,25 @@ def _require_indexed(name: str, source: Source) -> IndexedSource:
     return cast("IndexedSource", source)
 
 
-def read_sizes(
-    global_batch_size: Any,
-    global_batch_tokens: Any,
-    batch_size: Any,
-    batch_tokens: Any,
-    splits: Any,
-) -> tuple[int | None, int]:
-    """Return the rows of a step of a mixture, None with a budget of tokens, and its sequences.
+def read_sizes(ranks: Ranks, batch_size: Any) -> Ranks:
+    """Return the ranks of a mixture, with the number of its sequences.
 
     Raises
     ------
     TypeError, ValueError
         A mixture has no such steps.
     """
-    for name, value in (("batch_size", batch_size), ("batch_tokens", batch_tokens)):
-        if value is not None:
-            raise ValueError(
-                f"{name}={value!r}: a mixture has the same steps on any number of ranks, give it "
-                f"global_{name}="
-            )
-    size = global_batch_size
-    if size is not None:
-        size = require_int("global_batch_size", size, 1, 2**40)
-    elif global_batch_tokens is None:
-        raise TypeError(
-            "give global_batch_size=, the rows of a step on all ranks, or "
-            "global_batch_tokens=, its tokens"
+    if batch_size is not None:
+        raise ValueError(
+            f"batch_size={batch_size!r}: a mixture has the same steps on any number of ranks, give "
+            "it ranks=Ranks(global_batch_size=...)"
         )
-    if splits is None:
-        raise ValueError('splits=None: a mixture has sequences, give their number or "auto"')
-    number = choose_splits(splits, size, global_batch_tokens)
-    return size, require_int("splits", number, 1, 2**32)
+    if ranks.global_batch_size is None:
+        raise TypeError(
+            "give ranks=Ranks(global_batch_size=...), the rows of a step on all ranks, or its "
+            "tokens, Tokens(...)"
+        )
+    if ranks.splits is None:
+        raise ValueError('Ranks.splits=None: a mixture has sequences, give their number or "auto"')
+    rows, tokens, _ = split_size(ranks.global_batch_size)
+    return replace(ranks, splits=choose_splits(ranks.splits, rows, tokens))

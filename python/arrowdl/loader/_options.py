@@ -7,31 +7,31 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from arrowdl import _core
-from arrowdl.loader._checks import require_bool, require_choice, require_int
+from arrowdl.loader._checks import require_bool, require_int
 from arrowdl.loader._columns import ColumnOptions
-from arrowdl.loader._packing import Pack
 from arrowdl.loader._progress import check_bar
+from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._skipped import check_number_name
 from arrowdl.loader._stats import Stats
-from arrowdl.loader._types import Framework, NullsOption, OnError, RaggedOption, Stack
+from arrowdl.loader._types import Framework, NullsOption, RaggedOption, Stack
 
 FRAMEWORKS: tuple[str, ...] = get_args(Framework)
 MASK = "valid"  # the column that pad_last adds
 _CPU = 1  # of DLDeviceType
 _FLAGS = (
-    "shuffle",
     "drop_last",
     "pad_last",
     "writable",
-    "pin_memory",
-    "progress",
-    "seed_transforms",
 )
-_SIZES = ("batch_size", "global_batch_size", "batch_tokens", "global_batch_tokens")
+_SIZES = {
+    "batch_size": "batch_size={}",
+    "batch_tokens": "batch_size=Tokens({})",
+    "global_batch_size": "ranks=Ranks(global_batch_size={})",
+    "global_batch_tokens": "ranks=Ranks(global_batch_size=Tokens({}))",
+}
 _MOST_BY_DEFAULT = 8  # sequences of ``splits="auto"``: GPUs of a machine
 _BUCKET_ROWS = 65_536  # of ``buffer_size="auto"``, at most
 _MOST_NAMED = 12  # of the numbers that fit, in an error
@@ -47,7 +47,7 @@ class Step:
 
 @dataclass(kw_only=True)
 class Options:
-    """What a `Loader` was asked for; see there.
+    """What a `Loader` was asked for: its flat options, and the fields of its value objects.
 
     Raises
     ------
@@ -78,9 +78,6 @@ class Options:
     nulls: NullsOption
     ragged: RaggedOption
     dtype: Any = None
-    pad_value: Any = 0
-    max_length: Any = None
-    pad_to_multiple: int | None = None
     writable: bool
     stack: Stack | None
     transform: Callable[[Any], Any] | None
@@ -92,10 +89,9 @@ class Options:
     report_every: float | None = None
     report: Callable[[Stats], Any] | None = None
     pack: Pack | None = None
-    on_error: OnError = "raise"
+    on_error: str = "raise"
     max_skipped_rows: int | None = None
     cache: str | os.PathLike[str] | None = None
-    cache_bytes: int | None = None
     seed_transforms: bool = True
     chain: tuple[Step, ...] = ()
     bucket_rows: int | None = None  # of the windows of `bucket_by`; by default the buffer's
@@ -105,15 +101,11 @@ class Options:
         self.prefetch = require_int("prefetch", self.prefetch, 0, 2**40)
         self.num_workers = require_int("num_workers", self.num_workers, 0)
         self.num_threads = require_int("num_threads", self.num_threads, 0, 2**16)
-        self._check_report()
-        self._check_skips()
         if self.num_workers and sys.platform == "win32":
             raise NotImplementedError(
                 f"num_workers={self.num_workers}: worker processes send descriptors of shared "
                 "memory over Unix sockets, which Windows does not have: use num_workers=0"
             )
-        self.buffer_size = check_buffer_size(self.buffer_size)
-        self.seed = require_int("seed", self.seed)
         for name in _FLAGS:
             setattr(self, name, require_bool(name, getattr(self, name)))
         self._check_plan()
@@ -133,9 +125,6 @@ class Options:
             nulls=self.nulls,
             ragged=self.ragged,
             dtype=self.dtype,
-            pad_value=self.pad_value,
-            max_length=self.max_length,
-            pad_to_multiple=self.pad_to_multiple,
         )
         if self.transform_arrow is not None and not callable(self.transform_arrow):
             raise TypeError(
@@ -145,17 +134,19 @@ class Options:
             raise TypeError(f"transform={self.transform!r}: give a function of one batch")
         self.stack = _read_stack(self.stack)
         self._check_pack()
-        _, self.cache_bytes = check_cache(self.cache, self.cache_bytes)
 
     def with_buffer(self, rows: int) -> Options:
         """Return the options with a buffer of `rows` rows, which "auto" means."""
         return replace(self, buffer_size=rows, bucket_rows=min(rows, _BUCKET_ROWS))
 
-    @property
-    def shuffled_rows(self) -> int:
-        """Rows that are permuted together: with `pack`, sequences divide the buffer."""
-        splits = self.splits if self.pack is not None and self.splits is not None else 1
-        return -(-self.buffer_rows // splits)
+    def count_shuffled_rows(self, total: int) -> int:
+        """Count the rows, of `total`, that are permuted together.
+
+        With `pack`, sequences divide a buffer that does not hold all rows.
+        """
+        if self.pack is None or self.splits is None or self.buffer_rows >= total:
+            return self.buffer_rows
+        return -(-self.buffer_rows // self.splits)
 
     @property
     def buffer_rows(self) -> int:
@@ -204,43 +195,17 @@ class Options:
     def _check_pack(self) -> None:
         if self.pack is None:
             return
-        if not isinstance(self.pack, Pack):
-            raise TypeError(
-                f'pack={self.pack!r}: give arrowdl.Pack("tokens", 4096), with the name of the '
-                "column and the tokens of a block"
-            )
         if self.stack:
             raise ValueError(
-                "stack= joins columns of one value for each row, and the rows of pack= are blocks "
-                "of many: leave stack= out"
+                "stack= joins columns of one value for each row, and the rows of "
+                "batching=Pack(...) are blocks of many: leave stack= out"
             )
         if self.is_planned:
             raise ValueError(
-                f"pack= and {self.name_plan()}: blocks have one length, so there is nothing to "
-                "sort or to count. Give batch_size= or global_batch_size=, a number of blocks"
+                f"batching=Pack(...) and {self.name_plan()}: blocks have one length, so there is "
+                "nothing to sort or to count. Give batch_size= or Ranks.global_batch_size, a "
+                "number of blocks"
             )
-
-    def _check_report(self) -> None:
-        seconds, report = self.report_every, self.report
-        if seconds is not None:
-            is_number = isinstance(seconds, Real) and not isinstance(seconds, bool)
-            if not (is_number and seconds > 0):
-                raise ValueError(f"report_every={seconds!r}: give seconds, more than 0")
-        if report is not None and not callable(report):
-            raise TypeError(f"report={report!r}: give a function that takes the Stats")
-        if report is not None and seconds is None:
-            raise ValueError("report= needs report_every=, the seconds between two reports")
-
-    def _check_skips(self) -> None:
-        require_choice("on_error", self.on_error, get_args(OnError))
-        if self.max_skipped_rows is None:
-            return
-        if self.on_error != "skip":
-            raise ValueError(
-                f"max_skipped_rows={self.max_skipped_rows!r} belongs to on_error='skip': without "
-                "it, the first error is raised"
-            )
-        self.max_skipped_rows = require_int("max_skipped_rows", self.max_skipped_rows, 0)
 
     @property
     def skips(self) -> bool:
@@ -280,56 +245,39 @@ class Options:
         return True in kinds and False in kinds[kinds.index(True) :]
 
     def _check_sizes(self) -> None:
-        if self.counts_tokens:
-            self._check_tokens()
-        elif self.batch_size is None and self.global_batch_size is None:
-            raise TypeError(
-                "give batch_size=, the rows of a batch on this rank, or global_batch_size=, those "
-                "on all ranks together, or batch_tokens=, its tokens"
-            )
-        if self.batch_size is not None and self.global_batch_size is not None:
-            raise ValueError(
-                f"batch_size={self.batch_size!r} and global_batch_size={self.global_batch_size!r}: "
-                "give the rows of a batch on this rank, or those on all ranks together, not both"
-            )
-        for name in (*_SIZES, "splits"):
-            value = getattr(self, name)
-            if value is not None:
-                most = 2**32 if name == "splits" else 2**40
-                setattr(self, name, require_int(name, value, 1, most))
-        if self.global_batch_size is not None:
-            self._check_splits(self.global_batch_size, f"{self.global_batch_size}")
-
-    def _check_tokens(self) -> None:
         given = [name for name in _SIZES if getattr(self, name) is not None]
+        if not given:
+            raise TypeError(
+                "give batch_size=, the rows of a batch on this rank, or batch_size=Tokens(...), "
+                "its tokens, or ranks=Ranks(global_batch_size=...), those on all ranks together"
+            )
         if len(given) > 1:
             raise ValueError(
-                f"{' and '.join(f'{name}={getattr(self, name)!r}' for name in given)}: give one of "
-                "them, a number of rows or a budget of tokens, on this rank or on all ranks"
+                f"{' and '.join(map(self._show_size, given))}: give one of them, the rows or "
+                "tokens of a batch on this rank, or those on all ranks together"
             )
-        if self.pad_last:
+        if self.batch_size is not None:
+            self.batch_size = require_int("batch_size", self.batch_size, 1, 2**40)
+        if self.global_batch_size is not None:
+            self._check_splits(self.global_batch_size, f"{self.global_batch_size}")
+        if self.counts_tokens and self.pad_last:
             raise ValueError(
-                f"{given[0]}={getattr(self, given[0])!r}: pad_last=True pads to a number of rows, "
-                "which batches of a budget of tokens do not have. valid_rows says which rows are "
-                "of this rank"
+                f"{self._show_size(given[0])}: pad_last=True pads to a number of rows, which "
+                "batches of a budget of tokens do not have. valid_rows says which rows are of this "
+                "rank"
             )
 
+    def _show_size(self, name: str) -> str:
+        """Return a size as it was given."""
+        return _SIZES[name].format(repr(getattr(self, name)))
+
     def _check_plan(self) -> None:
-        for name in ("token_column", "bucket_by"):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, str) and value):
-                raise TypeError(f"{name}={value!r}: give the name of a column")
-        if self.token_column is None:
+        if self.bucket_by is None or self.token_column in (None, self.bucket_by):
             return
-        if not self.counts_tokens:
-            raise ValueError(
-                f'token_column="{self.token_column}" says what batch_tokens= counts: give that too'
-            )
-        if self.bucket_by not in (None, self.token_column):
-            raise ValueError(
-                f'token_column="{self.token_column}", bucket_by="{self.bucket_by}": rows are '
-                "counted and sorted by one column, name it once"
-            )
+        raise ValueError(
+            f'Tokens(column="{self.token_column}"), Buckets("{self.bucket_by}"): rows are counted '
+            "and sorted by one column, name it once"
+        )
 
     @property
     def counts_tokens(self) -> bool:
@@ -345,8 +293,8 @@ class Options:
         """Return the option that needs lengths, for errors."""
         for name in ("batch_tokens", "global_batch_tokens"):
             if getattr(self, name) is not None:
-                return f"{name}={getattr(self, name)}"
-        return f'bucket_by="{self.bucket_by}"'
+                return self._show_size(name)
+        return f'batching=Buckets("{self.bucket_by}")'
 
     def describe_batches(self) -> str:
         """Return what a batch has, for people."""
@@ -383,7 +331,7 @@ class Options:
             assert self.global_batch_size is not None
             if self.global_batch_size % world_size:
                 raise ValueError(
-                    f"global_batch_size={self.global_batch_size} cannot be divided among "
+                    f"Ranks.global_batch_size={self.global_batch_size} cannot be divided among "
                     f"{world_size} ranks: it can among "
                     f"{_join(_list_divisors(self.global_batch_size, world_size))}. Give a multiple "
                     f"of {world_size}, such as {_round_up(self.global_batch_size, world_size)}"
@@ -392,9 +340,10 @@ class Options:
         if self.splits is not None and self.splits % world_size:
             fitting = [i * world_size for i in _list_divisors(size, 1)]
             raise ValueError(
-                f"{self._name_uneven_splits(world_size)} Give splits={_join(fitting)}, the same to "
-                "all runs that go on with each other's states. Without sequences (splits=None, but "
-                "not in a mixture) the rows of a step depend on the number of ranks"
+                f"{self._name_uneven_splits(world_size)} Give Ranks.splits={_join(fitting)}, the "
+                "same to all runs that go on with each other's states. Without sequences "
+                "(Ranks.splits=None, but not in a mixture) the rows of a step depend on the number "
+                "of ranks"
             )
         if self.batch_size is not None:
             rows = size * world_size
@@ -405,9 +354,9 @@ class Options:
     def _check_ranks(self, world_size: int) -> None:
         if self.splits is not None and self.splits % world_size:
             raise ValueError(
-                f"{self._name_uneven_splits(world_size)} Give splits= a multiple of {world_size}, "
-                f"such as {_round_up(self.splits, world_size)}, the same to all runs that go on "
-                "with each other's states"
+                f"{self._name_uneven_splits(world_size)} Give Ranks.splits a multiple of "
+                f"{world_size}, such as {_round_up(self.splits, world_size)}, the same to all runs "
+                "that go on with each other's states"
             )
 
     def _name_uneven_splits(self, world_size: int) -> str:
@@ -417,8 +366,9 @@ class Options:
         is_default = self.splits == choose_splits("auto", *sizes)
         default = ", which it is unless you give it," if is_default else ""
         return (
-            f"splits={self.splits}{default} cannot be divided among {_count_ranks(world_size)}: it "
-            f"can among {_join(_list_divisors(self.splits, world_size))}."
+            f"Ranks.splits={self.splits}{default} cannot be divided among "
+            f"{_count_ranks(world_size)}: it can among "
+            f"{_join(_list_divisors(self.splits, world_size))}."
         )
 
     def _check_splits(self, rows: int, what: str) -> None:
@@ -426,26 +376,26 @@ class Options:
         if self.splits is None or rows % self.splits == 0:
             return
         raise ValueError(
-            f"splits={self.splits} does not divide a global batch of {what}: each sequence gives "
-            f"as many rows to it. Give splits one of {_join(_list_divisors(rows, self.splits))}, "
-            f"or a global batch of a multiple of {self.splits} rows, such as "
-            f"{_round_up(rows, self.splits)}"
+            f"Ranks.splits={self.splits} does not divide a global batch of {what}: each sequence "
+            "gives as many rows to it. Give Ranks.splits one of "
+            f"{_join(_list_divisors(rows, self.splits))}, or a global batch of a multiple of "
+            f"{self.splits} rows, such as {_round_up(rows, self.splits)}"
         )
 
     def _check_framework(self) -> None:
         if self.framework not in FRAMEWORKS:
             expected = ", ".join(FRAMEWORKS)
             raise ValueError(f"framework={self.framework!r}: expected one of {expected}")
-        if self.sharding is not None and (self.framework != "jax" or self.device is not None):
-            raise ValueError('sharding= needs framework="jax", and replaces device=')
+        if self.sharding is not None and self.framework != "jax":
+            raise ValueError(
+                f'device={self.sharding!r} needs framework="jax", not {self.framework!r}'
+            )
         if self.sharding is not None and not self.pad_last and (self.skips or self.filters):
             what = "on_error='skip'" if self.skips else "filter()"
             raise ValueError(
-                "sharding= makes global arrays, to which all processes give as many rows of each "
-                f"batch, and {what} drops rows of some: give pad_last=True"
+                "device= is a sharding, which makes global arrays: all processes give as many rows "
+                f"of each batch, and {what} drops rows of some: give pad_last=True"
             )
-        if self.pin_memory and self.framework != "torch":
-            raise ValueError(f'pin_memory=True needs framework="torch", not {self.framework!r}')
 
     def check_even(self, rows: int | None, world_size: int) -> None:
         """Raise ValueError if ranks may have other numbers of rows in a global array of JAX.
@@ -461,9 +411,9 @@ class Options:
         if is_even or (rows is not None and size and rows % size == 0):
             return
         raise ValueError(
-            "sharding= makes global arrays, to which all processes give as many rows of each "
-            "batch, and in the last step of an epoch some may have fewer: give pad_last=True or "
-            "drop_last=True"
+            "device= is a sharding, which makes global arrays: all processes give as many rows of "
+            "each batch, and in the last step of an epoch some may have fewer: give pad_last=True "
+            "or drop_last=True"
         )
 
     def _check_device(self) -> None:
@@ -475,17 +425,8 @@ class Options:
             raise type(error)(f"device={self.device!r}: {error}") from None
 
     def _check_rank(self) -> None:
-        if (self.rank is None) != (self.world_size is None):
-            raise ValueError("rank and world_size belong together: give both or none")
-        if self.rank is None:
-            return
-        self.world_size = require_int("world_size", self.world_size, 1)
-        self.rank = require_int("rank", self.rank, 0)
-        if self.rank >= self.world_size:
-            raise ValueError(
-                f"rank {self.rank} of world_size {self.world_size}: ranks count from 0"
-            )
-        self.find_batch_size(self.world_size)
+        if self.world_size is not None:
+            self.find_batch_size(self.world_size)
 
     def find_filled(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the columns whose nulls may become zero, and NaN, when they are decoded.
@@ -547,58 +488,18 @@ def _round_up(number: int, factor: int) -> int:
 
 
 def choose_splits(
-    splits: Any, global_batch_size: Any, global_batch_tokens: Any = None
+    splits: int | str | None, global_batch_size: int | None, global_batch_tokens: int | None = None
 ) -> int | None:
     """Return the number of sequences that ``splits="auto"`` means; any other value as it is.
 
     A global batch is to have the same rows on any number of ranks, so its size alone decides.
     """
-    if splits != "auto":
-        return cast("int | None", splits)
-    if global_batch_size is not None:
-        size = require_int("global_batch_size", global_batch_size, 1, 2**40)
-    elif global_batch_tokens is not None:
-        size = require_int("global_batch_tokens", global_batch_tokens, 1, 2**40)
-    else:
+    if not isinstance(splits, str):
+        return splits
+    size = global_batch_size or global_batch_tokens
+    if size is None:
         return None
     return max(i for i in range(1, _MOST_BY_DEFAULT + 1) if size % i == 0)
-
-
-def check_buffer_size(buffer_size: Any) -> int | Literal["auto"]:
-    """Return `buffer_size`. Raises ValueError unless it is "auto" or a number of rows."""
-    if isinstance(buffer_size, str) and buffer_size == "auto":
-        return "auto"
-    if isinstance(buffer_size, str):
-        raise ValueError(f'buffer_size={buffer_size!r}: expected "auto" or a number of rows')
-    return require_int("buffer_size", buffer_size, 1, 2**32 - 1)
-
-
-def check_cache(cache: Any, cache_bytes: Any) -> tuple[Any, int | None]:
-    """Return a folder, and the most bytes that it may have; None without one.
-
-    Raises
-    ------
-    TypeError, ValueError
-        `cache` is no path, or one of both is missing.
-    NotImplementedError
-        On Windows.
-    """
-    if (cache is None) != (cache_bytes is None):
-        raise ValueError(
-            f"cache={cache!r}, cache_bytes={cache_bytes!r}: give both, a folder on a local disk "
-            "and the most bytes that it may have, or none"
-        )
-    if cache is None:
-        return None, None
-    if not isinstance(cache, (str, os.PathLike)) or "://" in os.fsdecode(cache):
-        raise TypeError(f"cache={cache!r}: give the path of a folder on a local disk")
-    number = require_int("cache_bytes", cache_bytes, 1)
-    if sys.platform == "win32":
-        raise NotImplementedError(
-            f"cache={cache!r}: processes share the folder by locks of Unix, which Windows does not "
-            "have: leave cache= out"
-        )
-    return cache, number
 
 
 def check_mask_name(names: Sequence[str]) -> None:

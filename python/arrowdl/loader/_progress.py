@@ -18,7 +18,7 @@ def check_bar() -> None:
     if "tqdm" not in sys.modules and find_spec("tqdm") is None:
         raise ModuleNotFoundError(
             "progress=True shows a bar of tqdm, which is not installed: pip install tqdm, or leave "
-            "progress= out; report_every= logs lines without it"
+            "progress= out; progress=Report(every=60) logs lines without it"
         )
 
 

@@ -56,8 +56,8 @@ class EpochReader:
 
     def __init__(self, source: Source, options: Options, filter: str | None = None) -> None:
         self._identity = source.identify()
-        self._snapshot = source.snapshot
-        self._files = describe_files(source.list_stamps())
+        self._snapshot = source.files.snapshot
+        self._files = describe_files(source.files.list_stamps())
         self._is_auto = options.buffer_size == "auto"
         self._filter = filter
         self._left_out: tuple[Skipped, ...] = ()
@@ -71,7 +71,9 @@ class EpochReader:
     def _open(self, source: Source, options: Options) -> None:
         if options.shuffle:
             is_mixed = bool(source.schedule)  # whose sequences share each buffer
-            rows = options.buffer_rows if is_mixed else options.shuffled_rows
+            rows = options.buffer_rows
+            if not is_mixed:
+                rows = options.count_shuffled_rows(source.num_rows or 0)
             source = source.cut_for_shuffle(rows)
         self._source = source
         self._use(Pipeline(open_epochs(source, options)))

@@ -15,7 +15,7 @@ _MOST_RANGES = 8  # that a line names
 NUMBER = "arrowdl.row_number"  # a column that is added meanwhile: int64, from 0
 CANNOT_READ = "arrowdl.Loader cannot read"  # how the note of a damaged file begins
 _ADVICE = (
-    'on_error="skip" goes on without what cannot be read, up to max_skipped_rows= (by default a '
+    'on_error="skip" goes on without what cannot be read, up to Skip(max_rows=...) (by default a '
     "tenth of the rows), and logs it"
 )
 

@@ -70,8 +70,8 @@ class Stats:
         `transform_arrow`. With `num_threads` also for the conversion, which these threads do.
     copy_seconds : float
         Time in which the training copied batches, or waited for the host's part of it: `device` of
-        a GPU, `pin_memory`, `sharding`. The device's part goes on behind the training's back, and
-        is time of the consumer if it waits for that.
+        a GPU, to pinned memory, by a sharding. The device's part goes on behind the training's
+        back, and is time of the consumer if it waits for that.
     start_seconds : float
         Time in which the training waited for worker processes to start.
     consumer_seconds : float
@@ -147,7 +147,7 @@ class Stats:
 
     @property
     def value_padding(self) -> float:
-        """The share of the padded columns that is padding, 0 to 1: what `bucket_by` makes less."""
+        """The share of the padded columns that is padding, 0 to 1: what `Buckets` make less."""
         return self.padding_values / max(1, self.values + self.padding_values)
 
     @property

@@ -6,13 +6,14 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
+from arrowdl.loader._settings.padded import Padded
+
 Framework: TypeAlias = Literal["torch", "jax", "numpy"]
 Nulls: TypeAlias = Literal["raise", "fill", "nan", "mask"]
 NullsOption: TypeAlias = Nulls | Mapping[str, Nulls]
 Ragged: TypeAlias = Literal["jagged", "padded", "offsets"]
-OnError: TypeAlias = Literal["raise", "skip"]
 Decoder: TypeAlias = Literal["pyarrow", "polars"]
-RaggedOption: TypeAlias = Ragged | Mapping[str, Ragged]
+RaggedOption: TypeAlias = Ragged | Padded | Mapping[str, Ragged | Padded]
 Stack: TypeAlias = bool | Mapping[str, Sequence[str]]
 
 
@@ -52,6 +53,13 @@ class TableScan(Protocol):
     def plan_files(self) -> Iterable[Any]: ...
 
 
+class SavedPlan(Protocol):
+    """What `Loader.plan` returns."""
+
+    def save(self, path: str | os.PathLike[str]) -> None: ...
+
+
+PlanLike: TypeAlias = str | os.PathLike[str] | SavedPlan
 SourceLike: TypeAlias = (
     str
     | os.PathLike[str]

@@ -190,12 +190,18 @@ TEST(CastToSchema, UnitsAreExact) {
   EXPECT_EQ(read_rows(given("tdD", "tdm", -2)), numbers({-172800000}));
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  const auto refused = [&](const char* from, const char* to, int64_t value) {
+    expect_error(ErrorKind::kValue, "cannot hold", [&] { given(from, to, value); });
+  };
   for (const int64_t value : {kMost, kLeast, kMost / 1000 + 1, kLeast / 1000 - 1}) {
-    EXPECT_EQ(to_string(given("tss:", "tsm:", value).type()), "timestamp[s]");
+    refused("tss:", "tsm:", value);
   }
   EXPECT_EQ(read_rows(given("tss:", "tsm:", kLeast / 1000)), numbers({kLeast / 1000 * 1000}));
-  EXPECT_EQ(to_string(given("tsu:", "tsm:", -5001).type()), "timestamp[us]");
-  EXPECT_EQ(to_string(given("ttn", "tts", (int64_t{1} << 31) * 1000000000).type()), "time64[ns]");
+  refused("tsu:", "tsm:", -5001);
+  refused("ttn", "tts", (int64_t{1} << 31) * 1000000000);
+  EXPECT_EQ(read_rows(given("tdD", "tsn:", -2)), numbers({-172800000000000}));
+  EXPECT_EQ(read_rows(given("tss:", "tdD", -86400)), numbers({-1}));
+  refused("tss:", "tdD", -86401);
 }
 
 /// A list with more values than 32-bit offsets can count is not read past its memory.
@@ -211,7 +217,8 @@ TEST(CastToSchema, OffsetsThatDoNotFit) {
   const DeviceArray array =
       DeviceArray::import(field("+L", field("n")), make_array(std::move(parts)));
   for (const char* format : {"+l", "+vl"}) {
-    EXPECT_EQ(to_string(cast_as(array, field(format, field("n"))).type()), "large_list<null>");
+    expect_error(ErrorKind::kValue, "more than the offsets of",
+                 [&] { cast_as(array, field(format, field("n"))); });
     const OwnedStream stream =
         cast_stream(make_stream({array}), share_schema(field(format, field("n"))));
     expect_error(ErrorKind::kValue, "more than the offsets of", [&] { stream->next(); });
@@ -228,11 +235,11 @@ TEST(CastStream, TheTypeDecides) {
   const OwnedStream narrower = cast_stream(make_stream({array}), share_schema(field("s")));
   EXPECT_EQ(to_string(narrower->schema()->type), "int16");
   EXPECT_EQ(read_rows(narrower->next()), numbers({1, 2}));
-  const OwnedStream own = cast_stream(make_stream({array}), share_schema(field("tts")));
-  EXPECT_EQ(to_string(own->schema()->type), "int32");
   OwnedStream kept = make_stream({array});
-  expect_error(ErrorKind::kValue, "is incompatible",
-               [&] { cast_stream(std::move(kept), share_schema(field("u"))); });
+  for (const char* format : {"u", "tts"}) {
+    expect_error(ErrorKind::kValue, "is incompatible",
+                 [&] { cast_stream(std::move(kept), share_schema(field(format))); });
+  }
   EXPECT_TRUE(kept->next()) << "the caller keeps a stream that is refused";
 }
 

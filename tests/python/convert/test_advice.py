@@ -56,6 +56,62 @@ def test_an_error_names_the_function_that_was_called(name: str, kind: str) -> No
         FUNCTIONS[name](UNREAD[kind])
 
 
+class ArrayOfWarp:
+    """As warp's array: a class with the protocols of its instances."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {}
+
+    def __dlpack__(self) -> Any: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+CLASSES = (
+    *(ArrayOfWarp, torch.Tensor, torch.nn.Parameter, torch.masked.MaskedTensor, np.ndarray),
+    *(pa.Array, pa.Table, pl.DataFrame, pl.Series, pd.DataFrame, pd.Series, dict, list, UserDict),
+    *(arrowdl.DeviceArray, arrowdl.DeviceStream, memoryview, bytes, np.float32, int, type),
+)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_a_class_is_no_instance(name: str, kind: type) -> None:
+    with pytest.raises(TypeError, match=rf"^{name}\(\) cannot read the class .*an instance of it"):
+        FUNCTIONS[name](kind)
+    if name == "to_arrow_device":
+        with pytest.raises(TypeError, match=r'field "x": .* the class .*an instance of it'):
+            arrowdl.to_arrow_device({"x": kind})
+        with pytest.raises(TypeError, match="mask must be"):
+            arrowdl.to_arrow_device(np.ones(2), mask=kind)
+
+
+OBJECTS = pl.Series("o", [object(), None], dtype=pl.Object)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_python_objects_of_polars(name: str) -> None:
+    frame = pl.DataFrame({"o": OBJECTS, "x": [1, 2], "p": OBJECTS})
+    with pytest.raises(TypeError, match=r"Python objects in 'o', 'p'.*frame\.drop\('o', 'p'\)"):
+        FUNCTIONS[name](frame)
+    with pytest.raises(TypeError, match=r"series 'o' has Python objects.*numbers"):
+        FUNCTIONS[name](OBJECTS)
+    if name == "to_numpy":
+        assert arrowdl.to_numpy(frame.drop("o", "p"))["x"].tolist() == [1, 2]
+        with pytest.raises(TypeError, match="Python objects"):
+            arrowdl.to_arrow_device({"o": OBJECTS})
+        with pytest.raises(TypeError, match="Python objects"):
+            list(arrowdl.from_arrow_stream(frame.lazy()))
+        for source in (frame, frame.lazy(), lambda: frame, lambda: iter([frame])):
+            with pytest.raises(TypeError, match="Python objects"):
+                list(arrowdl.Loader(source, 2))
+        for source in (frame, frame.lazy()):
+            (batch,) = arrowdl.Loader(source, 2, columns=["x"], framework="numpy")
+            assert batch["x"].tolist() == [1, 2]
+
+
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "to_arrow_device"])
 @pytest.mark.parametrize("tensor", [np.ones(2), torch.ones(2), np.float32(1)], ids=type)
 def test_a_tensor_goes_to_another_function(name: str, tensor: Any) -> None:

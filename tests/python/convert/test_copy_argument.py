@@ -29,11 +29,12 @@ COLUMNS: dict[str, Any] = {
     "struct": pa.array([{"a": 1, "b": 2.0}]),
     "record batch": pa.record_batch({"a": [1, 2], "l": [[1], [2]]}),
 }
+RUNS = pa.RunEndEncodedArray.from_arrays([2, 3], [1, 2])
 # What no tensor can share.
 COPIED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "bits": (pa.array([True, False]), {}, "bit-packed booleans"),
     "nulls": (pa.array([1.0, None]), {"nulls": "fill"}, "nulls have to be replaced"),
-    "runs": (pa.RunEndEncodedArray.from_arrays([2, 3], [1, 2]), {}, "runs have to be decoded"),
+    "runs": (RUNS, {}, "runs have to be decoded"),
     "views": (pa.array(["a" * 20], pa.string_view()), {}, "have to be gathered"),
     "gaps": (
         pa.ListViewArray.from_arrays([4, 0], [2, 2], pa.array(range(6))),
@@ -44,6 +45,23 @@ COPIED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "stack": (pa.record_batch({"a": [1.0], "b": [2.0]}), {"stack": True}, "copied into one matrix"),
     "chunks": (pa.chunked_array([[1], [2]]), {}, "2 chunks"),
     "field": (pa.record_batch({"a": [True]}), {}, 'field "a".*bit-packed'),
+    "runs in a field": (pa.record_batch({"a": RUNS}), {}, 'field "a".*runs have to be decoded'),
+    "runs in a field's field": (
+        pa.record_batch({"s": pa.StructArray.from_arrays([RUNS], ["a"])}),
+        {},
+        'field "a".*runs have to be decoded',
+    ),
+    "runs in lists in a field": (
+        pa.record_batch({"a": pa.FixedSizeListArray.from_arrays(RUNS, 3)}),
+        {},
+        'field "a".*runs have to be decoded',
+    ),
+    "runs in lists": (pa.ListArray.from_arrays([0, 3], RUNS), {}, "runs have to be decoded"),
+    "runs in structs in lists": (
+        pa.ListArray.from_arrays([0, 3], pa.StructArray.from_arrays([RUNS], ["a"])),
+        {},
+        'field "a".*runs have to be decoded',
+    ),
 }
 
 

@@ -6,6 +6,7 @@ The types are made by their names, as the libraries export them; tests/peers run
 from __future__ import annotations
 
 import io
+import resource
 from typing import Any
 
 import arrowdl
@@ -113,6 +114,90 @@ def test_null_rows_and_other_places(name: str) -> None:
     ragged = extend(pa.array([rows[0], rows[1][:1]], type), name, json)
     with pytest.raises(ValueError, match=r'field "x".*does not have the shape \[2, 3\]'):
         arrowdl.to_numpy(ragged)
+
+
+GATHERED = {
+    "null": pa.array([[1, 2], None], pa.list_(pa.int32())),
+    "gaps": pa.ListViewArray.from_arrays([4, 0], [2, 2], pa.array(range(6), pa.int32())),
+    "nested": pa.array([[[1, 2]], None], pa.list_(pa.list_(pa.int32()))),
+}
+
+
+@pytest.mark.parametrize("rows", GATHERED.values(), ids=GATHERED)
+def test_shapes_that_need_a_copy(rows: Any) -> None:
+    table = extend(rows, RAY[0], "[1, 2]")
+    for given, field in ((table, 'field "x"'), (extend_field(table), 'field "s".*field "x"')):
+        with pytest.raises(BufferError, match=f"{field}.*have to be gathered.*copy=None"):
+            arrowdl.to_numpy(given, copy=False, nulls="mask")
+        arrowdl.to_numpy(given, copy=True, nulls="mask")
+    column = arrowdl.from_arrow(table)["x"]
+    with pytest.raises(BufferError, match=r"have to be gathered.*copy=None"):
+        column.__dlpack__(copy=False)
+    assert len(np.from_dlpack(column[:1])) == 1
+    shared = extend(pa.array(FLAT, pa.list_(pa.float32())), RAY[0], "[2, 3]")
+    np.testing.assert_array_equal(arrowdl.to_numpy(shared[1:], copy=False)["x"], NUMBERS[1:])
+    array = arrowdl.from_arrow(shared)["x"]
+    np.testing.assert_array_equal(np.from_dlpack(array, copy=False), NUMBERS)
+
+
+def extend_field(table: pa.Table) -> pa.Table:
+    """Return a table with the column as the field of a struct."""
+    column = table["x"].combine_chunks()
+    return pa.table({"s": pa.StructArray.from_arrays([column], fields=list(table.schema))})
+
+
+@pytest.mark.parametrize("kind", [pa.list_, pa.large_list, lambda item: pa.list_(item, 6)])
+@pytest.mark.parametrize("name", RAY)
+def test_bool_tensors_of_ray(name: str, kind: Any) -> None:
+    bools = NUMBERS % 2 == 0
+    rows = [row.reshape(-1).tolist() for row in bools]
+    table = extend(pa.array([*rows, None], kind(pa.bool_())), name, "[2, 3]")
+    values, mask = arrowdl.to_numpy(table, nulls="mask")["x"]
+    np.testing.assert_array_equal(values[mask].reshape(2, 2, 3), bools)
+    assert arrowdl.to_torch(table, nulls="fill")["x"].dtype == torch.bool
+    np.testing.assert_array_equal(arrowdl.to_numpy(table[1:2])["x"], bools[1:])
+    np.testing.assert_array_equal(arrowdl.to_numpy(extend_field(table[:2]))["s"]["x"], bools)
+    np.testing.assert_array_equal(np.from_dlpack(arrowdl.from_arrow(table[:2])["x"]), bools)
+    (batch,) = arrowdl.Loader(table[:2], 2, framework="numpy")
+    np.testing.assert_array_equal(batch["x"], bools)
+    with pytest.raises(BufferError, match="bit-packed"):
+        arrowdl.to_numpy(table[:2], copy=False)
+    flat = extend(pa.array([[True, False]], pa.list_(pa.bool_())), name, "[2]")
+    assert arrowdl.to_numpy(flat)["x"].tolist() == [[True, False]]
+
+
+def test_null_structs_over_lists_of_another_length() -> None:
+    lists = pa.array([FLAT[0], [], FLAT[1]], pa.list_(pa.float32()))
+    for depth in (1, 2):
+        table = extend(lists, RAY[0], "[2, 3]")
+        column, field = table["x"].combine_chunks(), table.schema.field("x")
+        is_null = pa.array([False, True, False])
+        for level in range(depth):
+            mask = {"mask": is_null} if level == depth - 1 else {}
+            column = pa.StructArray.from_arrays([column], fields=[field], **mask)
+            field = pa.field("x", column.type)
+        filled = arrowdl.to_numpy(column, nulls="fill")
+        for _ in range(depth):
+            filled = filled["x"]
+        np.testing.assert_array_equal(filled, [NUMBERS[0], np.zeros((2, 3)), NUMBERS[1]])
+        with pytest.raises(BufferError, match="nulls"):
+            arrowdl.to_numpy(column)
+
+
+def test_shapes_are_checked_before_memory_is_allocated() -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for rows in ([None, [1.0]], [[1.0], None], [None, [1.0], None]):
+        table = extend(pa.array(rows, pa.list_(pa.float64())), RAY[0], f"[{2**12}, {2**15}]")
+        with pytest.raises(ValueError, match=r'field "x".*does not have the shape'):
+            arrowdl.to_numpy(table, nulls="fill")
+    spare = pa.ListArray.from_arrays([0, 1, 1], pa.array([7]), mask=pa.array([True, True]))
+    table = extend(spare, RAY[0], f"[{2**20}]")
+    assert not arrowdl.to_numpy(table, nulls="fill")["x"].any()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+    for shape in ("[65536, 32768]", "[2147483648]"):
+        table = extend(pa.array([[1.0]]), RAY[0], shape)
+        with pytest.raises(ValueError, match=rf'field "x".*{shape[1:-1]}.*2147483647 values'):
+            arrowdl.to_numpy(table)
 
 
 @pytest.mark.parametrize(

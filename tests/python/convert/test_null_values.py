@@ -63,6 +63,72 @@ def test_without_a_policy_they_raise() -> None:
             convert()
 
 
+def make_runs(values: pa.Array) -> pa.RunEndEncodedArray:
+    return pa.RunEndEncodedArray.from_arrays(pa.array([1, 2, 3], pa.int32()), values)
+
+
+class Runs(pa.ExtensionType):
+    def __init__(self) -> None:
+        super().__init__(make_runs(VALUES).type, "test.runs")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: Any, serialized: bytes) -> Runs:
+        return cls()
+
+
+MEMBERS = pa.array([0, 0, 1], pa.int8())
+WITHOUT_BITMAP = {
+    "runs": make_runs(VALUES),
+    "codes": encode([0, 1, 2]),
+    "runs of codes": make_runs(encode([0, 1, 2])),
+    "codes of runs": encode([0, 1, 2], make_runs(VALUES)),
+    "extension": pa.ExtensionArray.from_storage(Runs(), make_runs(VALUES)),
+    "sparse union": pa.UnionArray.from_sparse(MEMBERS, [VALUES, pa.array([None, 1, 2])]),
+    "dense union": pa.UnionArray.from_dense(
+        MEMBERS, pa.array([0, 1, 0], pa.int32()), [VALUES, pa.array([7])]
+    ),
+}
+
+
+@pytest.mark.parametrize("values", WITHOUT_BITMAP.values(), ids=WITHOUT_BITMAP)
+def test_values_that_are_null_without_a_bitmap(values: pa.Array) -> None:
+    codes = encode([0, 1, 2, None, 1, 2], values)
+    sliced = encode([1, 0, 1, 2, None, 1, 2], values)[1:]
+    lists = pa.ListArray.from_arrays(pa.array([0, 6], pa.int32()), codes)
+    for rows in (codes, sliced, pa.table({"k": codes})["k"]):
+        kept, mask = arrowdl.to_numpy(rows, nulls="mask")
+        assert (kept[mask].tolist(), mask.tolist()) == ([0, 2, 2], IS_VALID)
+        assert arrowdl.to_numpy(rows, nulls="fill").tolist() == [0, 0, 2, 0, 0, 2]
+    assert arrowdl.to_numpy(lists, nulls="fill", ragged="padded")[0].tolist() == [
+        [0, 0, 2, 0, 0, 2]
+    ]
+    unmasked = encode([0, 1, 2], values)
+    for convert in (
+        lambda: arrowdl.to_numpy(unmasked),
+        lambda: arrowdl.to_torch({"k": arrowdl.from_arrow(unmasked)}["k"]),
+        lambda: arrowdl.to_torch(pa.record_batch({"k": unmasked})),
+        lambda: arrowdl.to_numpy(pa.record_batch({"k": unmasked}), dtype={"k": "float32"}),
+        lambda: np.from_dlpack(arrowdl.from_arrow(unmasked)),
+    ):
+        with pytest.raises(BufferError, match="nulls"):
+            convert()
+    assert arrowdl.to_numpy(encode([0, 2], values)).tolist() == [0, 2]
+
+
+def test_a_dictionary_of_nothing_but_nulls() -> None:
+    codes = encode([0, None, 2], pa.nulls(3))
+    values, mask = arrowdl.to_numpy(codes, nulls="mask")
+    assert (values.shape, mask.tolist()) == ((3,), [False] * 3)
+    assert arrowdl.to_numpy(pa.table({"k": codes}), nulls="fill")["k"].tolist() == [0, 0, 0]
+    with pytest.raises(BufferError, match="nulls"):
+        arrowdl.to_numpy(codes)
+    empty = encode([None, None], pa.nulls(0))
+    assert arrowdl.to_numpy(empty, nulls="fill").tolist() == [0, 0]
+
+
 def test_null_values_that_no_row_has_do_not_matter() -> None:
     assert arrowdl.to_numpy(encode([0, 2, 0])).tolist() == [0, 2, 0]
     assert np.from_dlpack(arrowdl.from_arrow(encode([2, 2]))).tolist() == [2, 2]
@@ -126,6 +192,10 @@ def test_masked_tensors_keep_their_mask() -> None:
     rows = masked_tensor(torch.ones(2, 2), torch.tensor([[False, False], [True, True]]))
     array = arrowdl.to_arrow_device(rows)
     assert arrowdl.to_numpy(array, nulls="mask")[1].tolist() == [[False, False], [True, True]]
+    for shape in ((0,), (0, 2), (2, 0), (2, 3, 0)):
+        empty = masked_tensor(torch.ones(shape), torch.ones(shape, dtype=torch.bool))
+        made = arrowdl.to_arrow_device(empty)
+        assert (tuple(arrowdl.to_torch(made).shape), made.null_count) == (shape, 0)
     parts = masked_tensor(torch.ones(2, 2), torch.tensor([[True, False], [True, True]]))
     with pytest.raises(BufferError, match=r"\(2, 2\) differs within rows.*to_tensor"):
         arrowdl.to_arrow_device(parts)

@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from helpers.options import group
 
 FRAME = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "y": [5.0, 6.0, 7.0, 8.0]})
 UNNAMED = FRAME.set_index(pd.Index([7, 5, 4, 1]))
@@ -120,7 +121,7 @@ def test_loaders(kind: str, frame: pd.DataFrame, names: list[str], tmp_path: Pat
     for options in ({}, {"shuffle": True}, {"stack": {"both": ["y", "x"]}}):
         rest = [name for name in names if "stack" not in options or name == "row"]
         expected = ["both", *rest] if "stack" in options else names
-        for batch in arrowdl.Loader(source, 2, framework="numpy", **options):
+        for batch in arrowdl.Loader(source, 2, framework="numpy", **group(**options)):
             assert list(batch) == expected
     (matrix,) = arrowdl.Loader(source, 4, framework="numpy", stack=True, dtype="float64")
     assert matrix.shape == (4, len(names))
@@ -142,14 +143,17 @@ def test_plans_and_workers_and_map_datasets(tmp_path: Path) -> None:
     path = write_parquet(UNNAMED, tmp_path)
     loader = arrowdl.Loader(path, 2, framework="numpy")
     for again in (
-        arrowdl.Loader(path, 2, framework="numpy", plan=loader.plan()),
-        arrowdl.Loader(path, 2, framework="numpy", decoder="polars"),
+        arrowdl.Loader(path, 2, framework="numpy", storage=arrowdl.Storage(plan=loader.plan())),
+        arrowdl.Loader(path, 2, framework="numpy", storage=arrowdl.Storage(decoder="polars")),
         arrowdl.Loader(path, 2, framework="numpy", num_workers=1),
     ):
         assert [list(batch) for batch in again] == [["x", "y"]] * 2
     assert list(loader.map_dataset()[0]) == ["x", "y"]
     mixed = arrowdl.Loader.mix(
-        {"a": path, "b": FRAME}, weights={"a": 1, "b": 1}, global_batch_size=4, framework="numpy"
+        {"a": path, "b": FRAME},
+        weights={"a": 1, "b": 1},
+        ranks=arrowdl.Ranks(global_batch_size=4),
+        framework="numpy",
     )
     assert {tuple(batch) for batch in mixed} == {("x", "y")}
 
@@ -174,5 +178,5 @@ def test_some_files_may_lack_the_index(kind: str, tmp_path: Path) -> None:
                 pa.table(frame), tmp_path / f"{name}.arrow", compression="uncompressed"
             )
     for options in ({}, {"memory_map": False}):
-        batches = list(arrowdl.Loader(tmp_path, 4, framework="numpy", **options))
+        batches = list(arrowdl.Loader(tmp_path, 4, framework="numpy", **group(**options)))
         assert [list(batch) for batch in batches] == [["x", "y"]] * 3

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from arrowdl import _frameworks
 from helpers.fake_cuda import read_as_host, replace_framework
+from helpers.options import group
 
 numpy = _frameworks.load("numpy")
 there = dataclasses.replace(numpy, from_dlpack=read_as_host, from_offsets=read_as_host)
@@ -44,8 +45,8 @@ for name, (source, options) in SOURCES.items():
     for more in ({{}}, {{"pad_last": True}}, {{"splits": 2}}, {{"splits": 4, "pad_last": True}}):
         lost = 100 // more.get("splits", 1)
         loader = arrowdl.Loader(
-            source, 100, framework="numpy", on_error="skip", max_skipped_rows=100, transform=fail,
-            ragged="padded", **options, **more)
+            source, 100, framework="numpy", on_error=arrowdl.Skip(100), transform=fail,
+            ragged="padded", **options, **group(**more))
         read = []
         for batch in loader:
             valid = loader.valid_rows
@@ -91,7 +92,7 @@ def fail_first(batch):
 
 for name, (source, options) in SOURCES.items():
     loader = arrowdl.Loader(
-        source, 100, framework="numpy", on_error="skip", max_skipped_rows=100,
+        source, 100, framework="numpy", on_error=arrowdl.Skip(100),
         transform=fail_first, ragged="padded", **options)
     batches = iter(loader)
     first = next(batches)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from arrowdl import _core, _frameworks
 from helpers.fake_cuda import read_as_host, replace_framework
+from helpers.options import group
 
 numpy = _frameworks.load("numpy")
 there = dataclasses.replace(
@@ -34,7 +35,7 @@ batches = [arrowdl.from_arrow(batch) for batch in table.to_batches(max_chunksize
 on_device = [batch.to(DEVICE) for batch in batches]
 
 def loaders(**options):
-    options = {"batch_size": 700, "nulls": "fill", "ragged": "padded", **options}
+    options = group(**{"batch_size": 700, "nulls": "fill", "ragged": "padded", **options})
     return (arrowdl.Loader(on_device, framework="numpy", **options),
             arrowdl.Loader(table, framework="jax", **options))
 
@@ -81,8 +82,15 @@ made, expected = (loader.map_dataset() for loader in loaders())
 for rows in ([8_999, 5, 4_000], slice(3_990, 4_010)):
     compare([made[rows]], [expected[rows]])
 def mix(source, framework):
-    return arrowdl.Loader.mix({{"a": source, "b": source}}, 800, weights={{"a": 1, "b": 2}},
-                              nulls="fill", ragged="padded", framework=framework, shuffle=True)
+    return arrowdl.Loader.mix(
+        {{"a": source, "b": source}},
+        weights={{"a": 1, "b": 2}},
+        nulls="fill",
+        ragged="padded",
+        framework=framework,
+        shuffle=True,
+        ranks=arrowdl.Ranks(global_batch_size=800),
+    )
 compare(mix(on_device, "numpy"), mix(table, "jax"))
 """)
 
@@ -141,10 +149,12 @@ def test_mixtures(on_fake_cuda: Callable[[str], None]) -> None:
     on_fake_cuda(f"""{SETUP}
 def mix(source, framework, **options):
     sources = {{"a": source, "b": source}}
-    return arrowdl.Loader.mix(sources, 800, weights={{"a": 1, "b": 2}}, nulls="fill",
-                              ragged="padded", framework=framework, **options)
+    return arrowdl.Loader.mix(sources, {{"a": 1, "b": 2}}, nulls="fill", ragged="padded",
+                              ranks=arrowdl.Ranks(global_batch_size=800), framework=framework,
+                              **options)
 
-for options in ({{}}, {{"shuffle": True, "seed": 3, "buffer_size": 4000}}, {{"origin": "from"}}):
+shuffled = {{"shuffle": arrowdl.Shuffle(4000), "seed": 3}}
+for options in ({{}}, shuffled, {{"origin": "from"}}):
     compare(mix(on_device, "numpy", **options), mix(table, "jax", **options))
 """)
 
@@ -168,11 +178,11 @@ def test_packed_blocks(on_fake_cuda: Callable[[str], None]) -> None:
     on_fake_cuda(f"""{SETUP}
 for add in ((), ("position_ids", "cu_seqlens")):  # with lists, batches are made on the host
     pack = arrowdl.Pack("ids", 64, "best_fit", add=add)
-    options = {{"columns": ["ids"], "shuffle": True, "ragged": "padded", "pack": pack}}
+    options = {{"columns": ["ids"], "shuffle": True, "ragged": "padded", "batching": pack}}
     here = arrowdl.Loader(table, 8, framework="jax", **options)
     compare(arrowdl.Loader(table, 8, framework="numpy", device="cuda:0", **options), here)
 try:
-    arrowdl.Loader(on_device, 8, framework="numpy", columns=["ids"], pack=pack)
+    arrowdl.Loader(on_device, 8, framework="numpy", columns=["ids"], batching=pack)
     raise AssertionError
 except BufferError as error:
     assert "pack sequences" in str(error), error

@@ -36,6 +36,16 @@ for says, use in (
         there(pa.array([[0, 2]], pa.list_(pa.int32()))))),
 ):
     refused(BufferError, says, use)
+for convert in (np.asarray, np.array, lambda x: np.asarray(x, "float32"), np.sum,
+                lambda x: np.asarray(x, copy=False), lambda x: [1, 2, 3] + np.asarray(x)):
+    for array in (there(pa.array([1, 2, 3])), struct, ints, there(lists)):
+        refused(TypeError, 'pass array.to("cpu")', lambda: convert(array))
+    assert convert(there(pa.array([1, 2, 3])).to("cpu")) is not None
+for device in ("cuda_host", "cuda_managed"):
+    for kind in ("int64", "float16", "bool"):
+        for options in ({}, {"copy": True}, {"dtype": "float32"}):
+            numbers = there(pa.array([1, 0, 1]).cast(kind), device)
+            assert np.asarray(numbers, **options).tolist() == [1, 0, 1]
 refused(ValueError, "is on Device", lambda: read(vocabulary={"s": ["a", "b"]}))
 refused(TypeError, "num_workers", lambda: read(num_workers=1))
 

@@ -100,8 +100,13 @@ replace_framework("numpy", stand_in)
 arrowdl.config.staging_limit = 4 << 16
 table = pa.table({{"i": range(5000), "x": np.arange(5000) / 7}})
 loader = arrowdl.Loader(
-    table, 64, framework="numpy", device="{device}", shuffle=True, buffer_size=512)
-here = arrowdl.Loader(table, 64, framework="numpy", shuffle=True, buffer_size=512)
+    table,
+    64,
+    framework="numpy",
+    device="{device}",
+    shuffle=arrowdl.Shuffle(512),
+)
+here = arrowdl.Loader(table, 64, framework="numpy", shuffle=arrowdl.Shuffle(512))
 for _ in range(2):
     for batch, expected in zip(loader, here, strict=True):
         for name in ("i", "x"):

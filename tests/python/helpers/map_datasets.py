@@ -19,6 +19,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from arrowdl.loader import MapDataset
 
+from helpers.options import group
+
 ROWS = 60
 TABLE = pa.table(
     {
@@ -125,13 +127,13 @@ NUMBERS = {
 def make(kind: str, folder: Path, cache_bytes: int = 2**29, **more: Any) -> tuple[MapDataset, list]:
     """A map dataset, and the ids of its rows in the order of the source."""
     arguments = {"framework": "numpy", "nulls": "fill", "batch_size": 8, **SOURCES[kind](folder)}
-    loader = arrowdl.Loader(**arguments, **more)
+    loader = arrowdl.Loader(**group(**arguments, **more))
     plain = {
         key: value
         for key, value in arguments.items()
         if key not in ("shuffle", "rank", "world_size")
     }
-    in_order = arrowdl.Loader(**plain)
+    in_order = arrowdl.Loader(**group(**plain))
     return loader.map_dataset(cache_bytes=cache_bytes), [
         i for batch in in_order for i in batch["id"].tolist()
     ]

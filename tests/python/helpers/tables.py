@@ -18,6 +18,8 @@ from arrowdl.loader import FilePlan
 from arrowdl.loader._open.source import open_source
 from arrowdl.loader._tables.data_files import DataFilesSource
 
+from helpers.options import group
+
 Row = dict[str, Any]
 
 
@@ -28,10 +30,10 @@ def read_rows(source: Any, columns: list[str] | None = None, filter: Any = None)
     assert len(rows) == opened.num_rows
     if isinstance(opened, DataFilesSource):
         with tempfile.TemporaryDirectory() as folder:
-            opened.make_plan().save(f"{folder}/plan.json")
+            opened.files.make_plan().save(f"{folder}/plan.json")
             plan = FilePlan.load(f"{folder}/plan.json")
         planned = open_source(source, columns, filter, plan=plan)
-        assert (planned.describe(), planned.make_plan()) == (opened.describe(), plan)
+        assert (planned.describe(), planned.files.make_plan()) == (opened.describe(), plan)
         assert pa.table(planned.read(range(len(planned.units)))).to_pylist() == rows
     return rows
 
@@ -41,7 +43,7 @@ def sort_rows(rows: list[Row]) -> list[Row]:
 
 
 def make_loader(source: Any, batch_size: int = 7, **options: Any) -> arrowdl.Loader:
-    return arrowdl.Loader(source, batch_size, columns=["id"], framework="numpy", **options)
+    return arrowdl.Loader(source, batch_size, columns=["id"], framework="numpy", **group(**options))
 
 
 def read_ids(loader: Any, batches: int | None = None) -> list[int]:

@@ -19,6 +19,8 @@ import arrowdl
 import torch
 import torch.distributed as dist
 
+from helpers.options import group
+
 GLOBAL_BATCH = 32
 BAD = {17, 200, 203, 466}
 
@@ -36,12 +38,14 @@ def open_loader(data: str, kind: str) -> Any:
         options |= {"on_error": "skip", "transform": fail}
     if kind != "blocks":
         return arrowdl.Loader(
-            data, global_batch_size=GLOBAL_BATCH, columns=["id", "x", "y"], **options
+            data, columns=["id", "x", "y"], **group(global_batch_size=GLOBAL_BATCH, **options)
         )
     sources = {"a": f"{data}/0.parquet", "b": [f"{data}/{i}.parquet" for i in (1, 2)]}
     pack = arrowdl.Pack("tokens", 8, "best_fit", buffer_size=4)
     options |= {"columns": ["tokens"], "stop": "all", "weights": {"a": 1, "b": 3}}
-    return arrowdl.Loader.mix(sources, GLOBAL_BATCH, pack=pack, **options)
+    return arrowdl.Loader.mix(
+        sources, **group(global_batch_size=GLOBAL_BATCH, pack=pack, **options)
+    )
 
 
 def read_batch(batch: dict[str, torch.Tensor], valid: int) -> tuple[Any, Any, Any]:

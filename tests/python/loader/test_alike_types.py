@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from helpers.options import group
 
 NUMBERS = [[1, 2], [3, 4]]
 PAIRS: list[tuple[str, Any, list[Any]]] = [
@@ -54,7 +55,7 @@ def read(source: Any, **options: Any) -> list[Any]:
     ids = [
         int(number)
         for batch in arrowdl.Loader(
-            source, 2, framework="numpy", transform_arrow=keep, prefetch=0, **options
+            source, 2, framework="numpy", transform_arrow=keep, prefetch=0, **group(**options)
         )
         for number in batch["id"]
     ]
@@ -128,7 +129,7 @@ def test_columns_of_one_name_that_are_not_read(tmp_path: Path, kind: str) -> Non
     sources = [first, tmp_path, io.BytesIO(first.read_bytes())]
     for source in sources:
         for options in ({}, {"shuffle": True}, {"memory_map": False}, {"num_workers": 1}):
-            loader = arrowdl.Loader(source, 4, framework="numpy", columns=["x"], **options)
+            loader = arrowdl.Loader(source, 4, framework="numpy", columns=["x"], **group(**options))
             (batch,) = loader
             expected = [5, 6, 7, 8] if source == tmp_path else [5, 6]
             assert sorted(batch["x"].tolist()) == expected

@@ -1,4 +1,4 @@
-"""`Loader(cache=..., cache_bytes=...)`: what was read over a network is read once."""
+"""`Storage(cache=..., cache_bytes=...)`: what was read over a network is read once."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from arrowdl.loader._storage.cached import name_store
 from arrowdl.loader._storage.disk_cache import DiskCache
 from fsspec.implementations.memory import MemoryFileSystem
 from helpers.counted_files import CountedFiles
+from helpers.options import group
 from helpers.random_cases import choose_examples
 from helpers.stores import MemoryStore, dump
 
@@ -57,7 +58,7 @@ def cache(tmp_path: Path) -> dict[str, Any]:
 
 def make_loader(files: CountedFiles, **options: Any) -> arrowdl.Loader:
     dataset = ds.dataset(NAMES, filesystem=fs.PyFileSystem(files))
-    return arrowdl.Loader(dataset, 100, framework="numpy", **options)
+    return arrowdl.Loader(dataset, 100, framework="numpy", **group(**options))
 
 
 def read_ids(batches: Any) -> list[int]:
@@ -85,25 +86,23 @@ def test_second_loader_reads_footers_and_rows_from_the_cache(
     read_ids(make_loader(files, columns=["id"], **cache))
     dataset = ds.dataset(NAMES, filesystem=fs.PyFileSystem(files))  # reads a footer itself
     files.forget()
-    loader = arrowdl.Loader(dataset, 100, framework="numpy", columns=["id"], **cache)
+    loader = arrowdl.Loader(dataset, 100, framework="numpy", columns=["id"], **group(**cache))
     assert read_ids(loader) == list(range(2 * ROWS))
     assert files.reads == []
 
 
 def test_by_url_and_path(files: CountedFiles, cache: dict[str, Any]) -> None:
     filesystem = fs.PyFileSystem(files)
-    loader = arrowdl.Loader(NAMES, 100, framework="numpy", filesystem=filesystem, **cache)
+    loader = arrowdl.Loader(NAMES, 100, framework="numpy", **group(filesystem=filesystem, **cache))
     assert read_ids(loader) == list(range(2 * ROWS))
     files.forget()
     assert read_ids(loader) == list(range(2 * ROWS))
     assert files.reads == []
     mixed = arrowdl.Loader.mix(
         {name: name for name in NAMES},
-        100,
         weights=dict.fromkeys(NAMES, 1),
         framework="numpy",
-        filesystem=filesystem,
-        **cache,
+        **group(global_batch_size=100, filesystem=filesystem, **cache),
     )
     assert sorted(read_ids(mixed)) == list(range(2 * ROWS))
     assert files.reads == []
@@ -115,7 +114,7 @@ def test_ipc_files(tmp_path: Path, cache: dict[str, Any]) -> None:
     with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as writer:
         writer.write_table(table, max_chunksize=100)
     dataset = ds.dataset(["a.arrow"], filesystem=fs.PyFileSystem(files), format="ipc")
-    loader = arrowdl.Loader(dataset, 100, framework="numpy", **cache)
+    loader = arrowdl.Loader(dataset, 100, framework="numpy", **group(**cache))
     assert read_ids(loader) == list(range(ROWS))
     files.forget()
     assert read_ids(loader) == list(range(ROWS))
@@ -178,7 +177,7 @@ def test_what_cannot_be_decoded_is_not_kept(
         dataset = ds.dataset([path.name], filesystem=fs.PyFileSystem(files), format=form)
         if kind == "footer":
             serve(bad)
-        return read_ids(arrowdl.Loader(dataset, 100, framework="numpy", **cache))
+        return read_ids(arrowdl.Loader(dataset, 100, framework="numpy", **group(**cache)))
 
     bad = good[:begin] + b"\xff" * length + good[begin + length :]
     serve(good if kind == "footer" else bad)
@@ -211,7 +210,7 @@ def test_file_without_time_or_etag_is_not_kept(
 
 def test_local_files_are_not_kept(files: CountedFiles, cache: dict[str, Any]) -> None:
     paths = [files.root / name for name in NAMES]
-    loader = arrowdl.Loader(paths, 100, framework="numpy", **cache)
+    loader = arrowdl.Loader(paths, 100, framework="numpy", **group(**cache))
     assert read_ids(loader) == list(range(2 * ROWS))
     assert not cache["cache"].exists()
 
@@ -231,8 +230,13 @@ def test_stores_of_one_cache_stay_apart(cache: dict[str, Any]) -> None:
     """Files with the same path, size and time in two stores."""
 
     def read(filesystem: Any, **options: Any) -> list[int]:
-        loader = arrowdl.Loader("b/a.parquet", 40, framework="numpy", columns=["id"],
-                                filesystem=filesystem, **options, **cache)  # fmt: skip
+        loader = arrowdl.Loader(
+            "b/a.parquet",
+            40,
+            framework="numpy",
+            columns=["id"],
+            **group(filesystem=filesystem, **options, **cache),
+        )
         return read_ids(loader)
 
     for start in (0, 100):
@@ -301,9 +305,9 @@ def test_of_a_store_without_a_name_only_files_with_etags_are_kept(
 def test_options(options: dict[str, Any], error: type[Exception], text: str) -> None:
     table = pa.table({"id": [1]})
     with pytest.raises(error, match=text):
-        arrowdl.Loader(table, 1, **options)
+        arrowdl.Loader(table, 1, **group(**options))
     with pytest.raises(error, match=text):
-        arrowdl.Loader.mix({"a": table}, 1, weights={"a": 1}, **options)
+        arrowdl.Loader.mix({"a": table}, weights={"a": 1}, **group(global_batch_size=1, **options))
 
 
 # A rank of a training over a cache that has room for a third of the rows.
@@ -314,9 +318,15 @@ import arrowdl
 import pyarrow.fs as fs
 store, folder, room = sys.argv[1:]
 loader = arrowdl.Loader(
-    ["0.parquet", "1.parquet", "2.parquet"], 16, framework="numpy", shuffle=True,
-    filesystem=fs.SubTreeFileSystem(store, fs.LocalFileSystem()),
-    cache=folder, cache_bytes=int(room),
+    ["0.parquet", "1.parquet", "2.parquet"],
+    16,
+    framework="numpy",
+    shuffle=True,
+    storage=arrowdl.Storage(
+        filesystem=fs.SubTreeFileSystem(store, fs.LocalFileSystem()),
+        cache=folder,
+        cache_bytes=int(room),
+    ),
 )
 while True:
     ids = []
@@ -371,9 +381,11 @@ def test_ranks_that_are_killed_leave_the_cache_within_its_bound(tmp_path: Path) 
         [f"{i}.parquet" for i in range(3)],
         16,
         framework="numpy",
-        filesystem=fs.SubTreeFileSystem(str(store), fs.LocalFileSystem()),
-        cache=folder,
-        cache_bytes=room,
+        storage=arrowdl.Storage(
+            filesystem=fs.SubTreeFileSystem(str(store), fs.LocalFileSystem()),
+            cache=folder,
+            cache_bytes=room,
+        ),
     )
     assert read_ids(loader) == list(range(120))
     assert not list(folder.glob("*.part"))

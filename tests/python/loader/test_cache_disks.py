@@ -31,7 +31,10 @@ def mount(*options):
 
 def read():
     loader = arrowdl.Loader(
-        "/rows.parquet", 100, filesystem=store, framework="numpy", cache=folder, cache_bytes=10**8
+        "/rows.parquet",
+        100,
+        storage=arrowdl.Storage(filesystem=store, cache=folder, cache_bytes=10**8),
+        framework="numpy",
     )
     return all(
         [i for batch in loader for i in batch["id"].tolist()] == ids for _ in range(2)

@@ -9,6 +9,7 @@ import arrowdl
 import numpy as np
 import pyarrow as pa
 import pytest
+from helpers.options import group
 from helpers.ranks import Ranks
 
 ROWS = 100
@@ -47,7 +48,7 @@ def test_maps_follow_the_transform() -> None:
     def note(name: str) -> Any:
         return lambda batch: order.append(name) or batch
 
-    loader = arrowdl.Loader(make_table(), ROWS, transform=note("transform"), **OPTIONS)
+    loader = arrowdl.Loader(make_table(), ROWS, transform=note("transform"), **group(**OPTIONS))
     mapped = loader.map(note("first")).map(note("second"))
     next(iter(mapped))
     assert order == ["transform", "first", "second"]
@@ -92,7 +93,7 @@ def test_ragged_columns_before_a_map(ragged: Any) -> None:
 
 
 def test_batches_without_a_row_repeat_one() -> None:
-    loader = arrowdl.Loader(make_table(), 10, columns=["id"], **OPTIONS)
+    loader = arrowdl.Loader(make_table(), 10, columns=["id"], **group(**OPTIONS))
     for chain in (loader, loader.map(double)):
         filtered = chain.filter(lambda batch: batch["id"] < 15)
         batches = [(filtered.valid_rows, batch["id"].tolist()) for batch in filtered]
@@ -136,7 +137,7 @@ def test_batches_of_any_structure() -> None:
         nested = {"x": np.stack([ids, ids], axis=1), "step": 3, "kind": "a", "none": None}
         return [Pair(ids, ids + 1), nested, [f"name {i}" for i in ids.tolist()]]
 
-    loader = arrowdl.Loader(make_table().select(["id"]), 4, **OPTIONS)
+    loader = arrowdl.Loader(make_table().select(["id"]), 4, **group(**OPTIONS))
     chain = loader.map(change).filter(lambda batch: batch[0].id % 4 != 1)
     pair, nested, names = next(iter(chain))
     assert isinstance(pair, Pair)
@@ -149,7 +150,7 @@ def test_batches_of_any_structure() -> None:
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
 def test_wrong_masks_and_batches_are_errors(on_error: Any) -> None:
     table = make_table().select(["id", "list"])
-    loader = arrowdl.Loader(table, 10, on_error=on_error, **OPTIONS)
+    loader = arrowdl.Loader(table, 10, **group(on_error=on_error, **OPTIONS))
     for mask, kind, message in [
         (lambda batch: True, TypeError, "returned bool: return a bool for each row"),
         (lambda batch: batch["id"], TypeError, "returned ndarray of int64"),
@@ -172,7 +173,7 @@ def test_errors_come_with_their_batch() -> None:
             raise ZeroDivisionError("bad")
         return batch
 
-    chain = arrowdl.Loader(make_table(), 10, **OPTIONS).filter(is_even).map(fail)
+    chain = arrowdl.Loader(make_table(), 10, **group(**OPTIONS)).filter(is_even).map(fail)
     batches = iter(chain)
     assert [next(batches)["id"][0] for _ in range(2)] == [0, 10]
     with pytest.raises(ZeroDivisionError, match="bad"):
@@ -196,7 +197,7 @@ def test_steps_ranks_and_states(shuffle: bool, splits: int | None) -> None:
 
     def make(**rank: int) -> Any:
         size = 12 // rank["world_size"]
-        loader = arrowdl.Loader(make_table(), size, **options, **OPTIONS, **rank)
+        loader = arrowdl.Loader(make_table(), size, **group(**options, **OPTIONS, **rank))
         return loader.filter(is_third)
 
     expected = list(range(0, ROWS, 3))
@@ -247,7 +248,7 @@ def test_a_map_gets_no_row_that_was_dropped(
     def make(**rank: int) -> Any:
         size = 12 // rank["world_size"]
         table = make_table().select(["id", "list"])
-        loader = arrowdl.Loader(table, size, **options, **OPTIONS, **more, **rank)
+        loader = arrowdl.Loader(table, size, **group(**options, **OPTIONS, **more, **rank))
         return loader.filter(is_rare).map(require_rare).filter(is_rare).map(require_rare)
 
     alone = Ranks(make, 1, 0)
@@ -266,12 +267,14 @@ def test_the_row_that_stands_in_is_the_same_after_a_resume() -> None:
     def make(rank: int = 0, world_size: int = 1) -> Any:
         loader = arrowdl.Loader(
             make_table().select(["id"]),
-            global_batch_size=4,
-            splits=4,
-            shuffle=True,
-            rank=rank,
-            world_size=world_size,
-            **OPTIONS,
+            **group(
+                global_batch_size=4,
+                splits=4,
+                shuffle=True,
+                rank=rank,
+                world_size=world_size,
+                **OPTIONS,
+            ),
         )
         return loader.filter(is_rare).map(require_rare)
 
@@ -289,18 +292,22 @@ def test_a_map_after_a_filter_of_other_sources() -> None:
     table = make_table().select(["id"])
     mixed = {"a": table, "b": table.slice(0, 20)}
     weights = {"a": 3, "b": 1}
-    loader = arrowdl.Loader.mix(mixed, 2, weights=weights, splits=2, stop="all", **OPTIONS)
+    loader = arrowdl.Loader.mix(
+        mixed, weights=weights, stop="all", **group(global_batch_size=2, splits=2, **OPTIONS)
+    )
     read_ids = flatten(read(loader.filter(is_rare).map(require_rare)))
     assert set(read_ids) == set(RARE)
-    endless = arrowdl.Loader.mix(mixed, 2, weights=weights, splits=2, stop="repeat", **OPTIONS)
+    endless = arrowdl.Loader.mix(
+        mixed, weights=weights, stop="repeat", **group(global_batch_size=2, splits=2, **OPTIONS)
+    )
     chain = endless.filter(is_rare).map(require_rare)
     assert {7, 47, 87} == {i for _, b in zip(range(200), chain, strict=False) for i in b["id"]}
     tokens = make_table().append_column("tokens", pa.array([[i] * 4 for i in range(ROWS)]))
     budget = {"batch_tokens": 12, "token_column": "tokens", "bucket_by": "tokens", "splits": 2}
-    bucketed = arrowdl.Loader(tokens, columns=["id", "tokens"], **budget, **OPTIONS)
+    bucketed = arrowdl.Loader(tokens, columns=["id", "tokens"], **group(**budget, **OPTIONS))
     assert sorted(flatten(read(bucketed.filter(is_rare).map(require_rare)))) == RARE
     pack = arrowdl.Pack("tokens", 4)
-    blocks = arrowdl.Loader(tokens, 2, pack=pack, columns=["tokens"], **OPTIONS)
+    blocks = arrowdl.Loader(tokens, 2, columns=["tokens"], **group(pack=pack, **OPTIONS))
 
     def starts_rare(batch: dict[str, Any]) -> Any:
         return batch["tokens"][:, 0] % 40 == 7
@@ -317,9 +324,9 @@ def test_a_map_after_a_filter_of_other_sources() -> None:
 def test_a_stream_shows_a_row_before_it_stands_in(on_error: Any) -> None:
     """It is not read twice at once: a row of an earlier batch is kept."""
     table = make_table().select(["id"])
-    loader = arrowdl.Loader(table.slice(4).to_reader, 4, on_error=on_error, **OPTIONS)
+    loader = arrowdl.Loader(table.slice(4).to_reader, 4, **group(on_error=on_error, **OPTIONS))
     assert flatten(read(loader.filter(is_rare).map(require_rare))) == RARE
-    loader = arrowdl.Loader(table.to_reader, 4, on_error=on_error, **OPTIONS)
+    loader = arrowdl.Loader(table.to_reader, 4, **group(on_error=on_error, **OPTIONS))
     chain = loader.filter(is_rare).map(require_rare)
     with pytest.raises(ValueError, match="no row of the first batches of the stream, and the map"):
         next(iter(chain))
@@ -329,12 +336,14 @@ def test_a_stream_shows_a_row_before_it_stands_in(on_error: Any) -> None:
 def test_a_filter_that_keeps_nothing() -> None:
     table = make_table().select(["id"])
     for options in ({}, {"on_error": "skip"}, {"shuffle": True}, {"num_threads": 2}):
-        loader = arrowdl.Loader(table, 10, **options, **OPTIONS)
+        loader = arrowdl.Loader(table, 10, **group(**options, **OPTIONS))
         nothing = loader.filter(lambda batch: batch["id"] < 0)
         assert [nothing.valid_rows for _ in nothing] == [0] * 10
         with pytest.raises(ValueError, match=r"filter\(\) keeps no row of the epoch, and the map"):
             next(iter(nothing.map(double)))
-    mixed = arrowdl.Loader.mix({"a": table}, 8, weights={"a": 1}, splits=1, **OPTIONS)
+    mixed = arrowdl.Loader.mix(
+        {"a": table}, weights={"a": 1}, **group(global_batch_size=8, splits=1, **OPTIONS)
+    )
     with pytest.raises(ValueError, match="keeps no row of the epoch"):
         next(iter(mixed.filter(lambda batch: batch["id"] < 0).map(double)))
 
@@ -345,25 +354,27 @@ def test_a_row_that_stands_in_is_one_for_which_no_function_fails() -> None:
             raise ZeroDivisionError("bad")
         return require_rare(batch)
 
-    loader = arrowdl.Loader(make_table().select(["id"]), 10, on_error="skip", **OPTIONS)
+    loader = arrowdl.Loader(make_table().select(["id"]), 10, **group(on_error="skip", **OPTIONS))
     chain = loader.filter(is_rare).map(fail)
     ids = [(chain.valid_rows, batch["id"].tolist()) for batch in chain]
     assert ids == [(int(i in (4, 8)), [87 if i == 8 else 47]) for i in range(10)]
     assert (chain.stats().skipped_rows, chain.stats().filtered_rows) == (10, 88)
-    strict = arrowdl.Loader(make_table().select(["id"]), 10, **OPTIONS)
+    strict = arrowdl.Loader(make_table().select(["id"]), 10, **group(**OPTIONS))
     with pytest.raises(ZeroDivisionError):
         next(iter(strict.filter(is_rare).map(fail)))
 
 
 def test_the_rest_of_a_batch_is_that_of_a_filter_for_the_whole_batch() -> None:
     """A filter may compare the rows of a batch: alone, none is above their mean."""
-    loader = arrowdl.Loader(make_table().select(["id"]), 10, rank=1, world_size=3, **OPTIONS)
+    loader = arrowdl.Loader(
+        make_table().select(["id"]), 10, **group(rank=1, world_size=3, **OPTIONS)
+    )
     chain = loader.filter(lambda batch: batch["id"] > batch["id"].mean()).map(double)
     assert sum(chain.valid_rows for _ in chain) == 16
 
 
 def test_a_chain_is_a_loader() -> None:
-    loader = arrowdl.Loader(make_table(), 10, columns=["id"], **OPTIONS)
+    loader = arrowdl.Loader(make_table(), 10, columns=["id"], **group(**OPTIONS))
     batches = iter(loader)
     next(batches)
     chain = loader.map(double).filter(is_even)
@@ -375,20 +386,27 @@ def test_a_chain_is_a_loader() -> None:
     assert chain.epoch == 1
     chain.load_state_dict(loader.state_dict())
     assert repr(chain) == repr(loader)
-    threads = arrowdl.Loader(make_table(), 10, columns=["id"], num_threads=2, **OPTIONS)
+    threads = arrowdl.Loader(make_table(), 10, columns=["id"], num_threads=2, **group(**OPTIONS))
     assert flatten(read(threads.map(double).filter(is_even))) == list(range(0, ROWS, 2))
     assert flatten(read(threads.map(double))) == list(range(ROWS))
 
 
 def test_where_a_chain_cannot_be() -> None:
-    loader = arrowdl.Loader(make_table(), 10, columns=["id"], **OPTIONS)
+    loader = arrowdl.Loader(make_table(), 10, columns=["id"], **group(**OPTIONS))
     with pytest.raises(TypeError, match=r"filter\(\) drops rows"):
         loader.filter(is_even).map_dataset()
     assert loader.map(double).map_dataset()[[3, 1]]["twice"].tolist() == [6, 2]
     weights = {"a": 1}
     with pytest.raises(ValueError, match=r"has map\(\) or filter\(\): call it on what Loader.mix"):
-        arrowdl.Loader.mix({"a": loader.map(double)}, 8, weights=weights)
-    mixed = arrowdl.Loader.mix({"a": loader}, 8, weights=weights, splits=4, stop="all", **OPTIONS)
+        arrowdl.Loader.mix(
+            {"a": loader.map(double)}, weights=weights, ranks=arrowdl.Ranks(global_batch_size=8)
+        )
+    mixed = arrowdl.Loader.mix(
+        {"a": loader},
+        weights=weights,
+        stop="all",
+        **group(global_batch_size=8, splits=4, **OPTIONS),
+    )
     assert sorted(flatten(read(mixed.filter(is_even)))) == list(range(0, ROWS, 2))
 
 
@@ -399,22 +417,24 @@ def test_global_arrays_need_batches_of_one_size() -> None:
     sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
     options: dict[str, Any] = {"framework": "jax", "sharding": sharding, "dtype": "int32"}
     table = make_table().select(["id"])
-    loader = arrowdl.Loader(table, 10, **options)
-    message = r"sharding= .* as many rows .* {} of some: give pad_last=True"
+    loader = arrowdl.Loader(table, 10, **group(**options))
+    message = r"a sharding, .* as many rows .* {} of some: give pad_last=True"
     with pytest.raises(ValueError, match=message.format(r"filter\(\) drops rows")):
         loader.map(dict).filter(is_even)
     with pytest.raises(ValueError, match=message.format("on_error='skip' drops rows")):
-        arrowdl.Loader(table, 10, on_error="skip", **options)
+        arrowdl.Loader(table, 10, **group(on_error="skip", **options))
     assert len(list(loader.map(dict))) == 10
     ranks: dict[str, Any] = {"rank": 0, "world_size": 3}
     for source in (table, table.to_reader):
-        uneven = arrowdl.Loader(source, 10, **ranks, **options)
+        uneven = arrowdl.Loader(source, 10, **group(**ranks, **options))
         with pytest.raises(ValueError, match=r"in the last step .* some may have fewer"):
             next(iter(uneven))
     for more in ({"pad_last": True}, {"drop_last": True}):
-        next(iter(arrowdl.Loader(table, 10, **more, **ranks, **options)))
-    next(iter(arrowdl.Loader(table[:90], 10, **ranks, **options)))
-    chain = arrowdl.Loader(table, 10, pad_last=True, on_error="skip", **options).filter(is_even)
+        next(iter(arrowdl.Loader(table, 10, **group(**more, **ranks, **options))))
+    next(iter(arrowdl.Loader(table[:90], 10, **group(**ranks, **options))))
+    chain = arrowdl.Loader(table, 10, pad_last=True, **group(on_error="skip", **options)).filter(
+        is_even
+    )
     assert {batch["id"].shape for batch in chain} == {(10,)}
 
 
@@ -425,14 +445,16 @@ def test_batches_may_be_written_to() -> None:
         batch["id"] += 1
         return batch
 
-    chain = arrowdl.Loader(table, 10, **OPTIONS).filter(is_even).map(change)
+    chain = arrowdl.Loader(table, 10, **group(**OPTIONS)).filter(is_even).map(change)
     assert flatten(read(chain)) == list(range(1, ROWS, 2))
     assert table["id"].to_pylist() == list(range(ROWS))
 
 
 def test_streams() -> None:
     def make(**rank: int) -> Any:
-        loader = arrowdl.Loader(make_table().select(["id"]).to_reader, 4, **OPTIONS, **rank)
+        loader = arrowdl.Loader(
+            make_table().select(["id"]).to_reader, 4, **group(**OPTIONS, **rank)
+        )
         return loader.filter(is_even)
 
     for ranks in (1, 3):

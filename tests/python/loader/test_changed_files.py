@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
+from helpers.options import group
 
 BEFORE = pa.table({"a": range(100), "b": range(1000, 1100)})
 AFTER = pa.table({"a": range(1000, 1100), "b": range(100)})  # as large
@@ -83,7 +84,7 @@ def make(kind: str, folder: Path, **more: Any) -> tuple[arrowdl.Loader, Path]:
     arguments = SOURCES[kind](folder)
     suffix = "arrow" if str(arguments["source"]).endswith(".arrow") else "parquet"
     arguments = {"batch_size": 7, "framework": "numpy", **arguments, **more}
-    return arrowdl.Loader(**arguments), folder / f"a.{suffix}"
+    return arrowdl.Loader(**group(**arguments)), folder / f"a.{suffix}"
 
 
 @pytest.mark.parametrize("kind", SOURCES)
@@ -227,7 +228,7 @@ def test_a_mapped_file_that_is_overwritten_while_it_is_read(
     path, other = tmp_path / "a.arrow", tmp_path / "b.arrow"
     write(path, BEFORE)
     write(other, AFTER)
-    batches = iter(arrowdl.Loader(path, 10, framework="numpy", **options))
+    batches = iter(arrowdl.Loader(path, 10, framework="numpy", **group(**options)))
     next(batches)
     with open(path, "r+b") as file:
         file.write(other.read_bytes())

@@ -33,7 +33,9 @@ def encode(values, index=None, value_type=None):
 def test_dictionaries_that_overflow_their_indices_together(tmp_path, memory_map):
     words = [[f"w{i}" for i in range(100)], [f"w{i}" for i in range(80, 200)]]
     paths = [write(tmp_path / f"{i}.arrow", encode(own, pa.int8())) for i, own in enumerate(words)]
-    loader = arrowdl.Loader(paths, 64, memory_map=memory_map, framework="numpy")
+    loader = arrowdl.Loader(
+        paths, 64, storage=arrowdl.Storage(memory_map=memory_map), framework="numpy"
+    )
     assert read(loader, "d") == words[0] + words[1]
 
 
@@ -41,7 +43,9 @@ def test_dictionaries_that_overflow_their_indices_together(tmp_path, memory_map)
 def test_null_dictionary_values_are_nulls(tmp_path, memory_map):
     column = pa.DictionaryArray.from_arrays([0, 1, 2, None], pa.array(["a", None, "b"]))
     path = write(tmp_path / "x.arrow", column)
-    loader = arrowdl.Loader(path, 4, memory_map=memory_map, nulls="mask", framework="numpy")
+    loader = arrowdl.Loader(
+        path, 4, storage=arrowdl.Storage(memory_map=memory_map), nulls="mask", framework="numpy"
+    )
     codes, mask = next(iter(loader))["d"]
     assert (codes.tolist(), mask.tolist()) == ([0, 0, 1, 0], [True, False, True, False])
     assert loader.vocabulary("d").to_pylist() == ["a", "b"]
@@ -53,7 +57,9 @@ def test_nan_is_a_value(tmp_path, memory_map):
         write(tmp_path / "0.arrow", encode([0.5, math.nan])),
         write(tmp_path / "1.arrow", encode([math.nan, 1.5])),
     ]
-    loader = arrowdl.Loader(paths, 3, memory_map=memory_map, framework="numpy")
+    loader = arrowdl.Loader(
+        paths, 3, storage=arrowdl.Storage(memory_map=memory_map), framework="numpy"
+    )
     assert [str(value) for value in read(loader, "d")] == ["0.5", "nan", "nan", "1.5"]
 
 
@@ -69,7 +75,7 @@ def test_dictionaries_of_times_in_decoded_files(tmp_path, type):
         write(tmp_path / "0.arrow", encode([1, 2], value_type=type)),
         write(tmp_path / "1.arrow", encode([3, 2], value_type=type)),
     ]
-    loader = arrowdl.Loader(paths, 3, memory_map=False, framework="numpy")
+    loader = arrowdl.Loader(paths, 3, storage=arrowdl.Storage(memory_map=False), framework="numpy")
     assert read(loader, "d") == pa.array([1, 2, 3, 2], type).to_pylist()
 
 
@@ -184,7 +190,9 @@ def test_a_schema_that_changes_in_nullability_says_so():
 def test_values_that_pyarrow_does_not_compare_have_a_vocabulary(tmp_path, memory_map):
     column = pa.DictionaryArray.from_arrays([0, 1, 0], pa.array([{"a": 1}, {"a": 2}]))
     path = write(tmp_path / "x.arrow", column)
-    loader = arrowdl.Loader(path, 3, memory_map=memory_map, framework="numpy")
+    loader = arrowdl.Loader(
+        path, 3, storage=arrowdl.Storage(memory_map=memory_map), framework="numpy"
+    )
     assert read(loader, "d") == [{"a": 1}, {"a": 2}, {"a": 1}]
 
 
@@ -225,7 +233,11 @@ def test_a_state_of_dictionaries_that_could_not_be_read(tmp_path):
         loader.load_state_dict(whole.state_dict())
     sources = {"x": open_checked(tmp_path), "y": table}
     mixture = arrowdl.Loader.mix(
-        sources, 10, weights={"x": 1, "y": 1}, framework="numpy", on_error="skip"
+        sources,
+        weights={"x": 1, "y": 1},
+        framework="numpy",
+        on_error="skip",
+        ranks=arrowdl.Ranks(global_batch_size=10),
     )
     assert mixture.state_dict()["unread_dictionaries"].startswith("x: 50 rows (")
     (tmp_path / "1.parquet").write_bytes(sound)

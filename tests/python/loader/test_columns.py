@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from helpers.options import group
 
 ROWS = 10
 TABLE = pa.table(
@@ -28,7 +29,7 @@ TABLE = pa.table(
 
 
 def load(source: Any = TABLE, rows: int = 4, **options: Any) -> list[dict[str, Any]]:
-    return list(arrowdl.Loader(source, rows, framework="numpy", **options))
+    return list(arrowdl.Loader(source, rows, framework="numpy", **group(**options)))
 
 
 # ---- nulls, ragged
@@ -52,8 +53,8 @@ def test_a_column_that_does_not_exist_is_refused_when_given(option: str, tmp_pat
     pq.write_table(TABLE, tmp_path / "a.parquet")
     for source in (TABLE, str(tmp_path)):
         with pytest.raises(ValueError, match=f'{option}= names "q", and the columns are'):
-            arrowdl.Loader(source, 4, **options)
-    loader = arrowdl.Loader(lambda: iter(TABLE.to_batches()), 4, **options)
+            arrowdl.Loader(source, 4, **group(**options))
+    loader = arrowdl.Loader(lambda: iter(TABLE.to_batches()), 4, **group(**options))
     with pytest.raises(ValueError, match=f'{option}= names "q", and the columns are'):
         next(iter(loader))
 
@@ -79,7 +80,7 @@ def test_wrong_values_are_refused_when_given() -> None:
         ({"vocabulary": {"q": ["x"]}}, 'vocabulary= names "q", and the columns'),
     ]:
         with pytest.raises((TypeError, ValueError), match=match):
-            arrowdl.Loader(TABLE, 4, **options)
+            arrowdl.Loader(TABLE, 4, **group(**options))
 
 
 # ---- dtype, stack

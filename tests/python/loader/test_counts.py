@@ -15,6 +15,7 @@ import pytest
 from arrowdl.loader._parquet.counted import RowCountError, check_counts
 from helpers.faults import open_checked
 from helpers.footers import set_rows, take_column
+from helpers.options import group
 from helpers.stores import MemoryStore
 
 ROWS = 640  # of a file, in row groups of 100
@@ -67,7 +68,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def read(source: Any, **options: Any) -> list[int]:
     options = {"columns": ["id"], "framework": "numpy", "batch_size": 25, **options}
-    with arrowdl.Loader(source, **options) as loader:
+    with arrowdl.Loader(source, **group(**options)) as loader:
         return [i for batch in loader for i in batch["id"][: loader.valid_rows].tolist()]
 
 
@@ -110,7 +111,7 @@ def test_rows_before_it_are_where_they_should_be(path: Path, source: str) -> Non
     """So that a state, or another rank, that begins behind the place reads no row twice."""
     found: list[int] = []
     options = {"columns": ["id"], "framework": "numpy", **SOURCES[source](path)}
-    with arrowdl.Loader(batch_size=10, **options) as loader:
+    with arrowdl.Loader(**group(batch_size=10, **options)) as loader:
         batches = (batch["id"].tolist() for batch in loader)
         with pytest.raises(OSError, match=MESSAGE):
             found.extend(i for batch in batches for i in batch)
@@ -124,7 +125,9 @@ def test_no_rank_reads_rows_of_another(path: Path) -> None:
     errors = []
     for rank in range(2):
         options: dict[str, Any] = {"rank": rank, "world_size": 2, "splits": None}
-        with arrowdl.Loader(path, 70, columns=["id"], framework="numpy", **options) as loader:
+        with arrowdl.Loader(
+            path, 70, columns=["id"], framework="numpy", **group(**options)
+        ) as loader:
             try:
                 for batch in loader:
                     found += batch["id"].tolist()

@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._parquet import polars_decoder
+from helpers.options import group
 
 polars = pytest.importorskip("polars")
 
@@ -72,7 +73,7 @@ def write(path: Path, columns: dict[str, Any], **options: Any) -> Path:
 
 def read(source: Any, decoder: Any, batch_size: int = 300, **options: Any) -> list[dict[str, Any]]:
     options = {"framework": "numpy", **options}
-    return list(arrowdl.Loader(source, batch_size, decoder=decoder, **options))
+    return list(arrowdl.Loader(source, batch_size, **group(decoder=decoder, **options)))
 
 
 def assert_same(source: Any, **options: Any) -> None:
@@ -163,7 +164,9 @@ def test_several_files_and_a_resume(tmp_path: Path, decoded: list[str]) -> None:
         write(tmp_path / f"{i}.parquet", {"x": np.arange(i * ROWS, (i + 1) * ROWS)})
         for i in range(3)
     ]
-    loader = arrowdl.Loader(paths, 64, decoder="polars", shuffle=True, framework="numpy")
+    loader = arrowdl.Loader(
+        paths, 64, storage=arrowdl.Storage(decoder="polars"), shuffle=True, framework="numpy"
+    )
     batches = iter(loader)
     first = [next(batches)["x"] for _ in range(20)]
     state = loader.state_dict()
@@ -183,7 +186,12 @@ def test_what_a_training_writes_changes_no_file(tmp_path: Path, decoded: list[st
     for shuffle in (False, True):
         for _ in range(2):
             loader = arrowdl.Loader(
-                path, 100, decoder="polars", shuffle=shuffle, framework="numpy", columns=["x"]
+                path,
+                100,
+                storage=arrowdl.Storage(decoder="polars"),
+                shuffle=shuffle,
+                framework="numpy",
+                columns=["x"],
             )
             seen = []
             for batch in loader:
@@ -196,7 +204,9 @@ def test_what_a_training_writes_changes_no_file(tmp_path: Path, decoded: list[st
 
 def test_a_file_that_changes_is_an_error(tmp_path: Path, decoded: list[str]) -> None:
     path = write(tmp_path / "x.parquet", {"x": np.arange(ROWS)})
-    loader = arrowdl.Loader(path, 100, decoder="polars", framework="numpy", prefetch=0)
+    loader = arrowdl.Loader(
+        path, 100, storage=arrowdl.Storage(decoder="polars"), framework="numpy", prefetch=0
+    )
     list(loader)
     write(path, {"x": np.arange(ROWS) + 7, "y": np.arange(ROWS)})
     with pytest.raises(OSError, match=r"x\.parquet. has changed"):
@@ -215,7 +225,9 @@ def test_a_file_that_changes_while_polars_opens_it_is_an_error(
         return read_first(self, *arguments)
 
     monkeypatch.setattr(polars_decoder.PolarsDecoder, "read", replace_first)
-    batches = iter(arrowdl.Loader(path, GROUP, decoder="polars", framework="numpy"))
+    batches = iter(
+        arrowdl.Loader(path, GROUP, storage=arrowdl.Storage(decoder="polars"), framework="numpy")
+    )
     with pytest.raises(OSError, match=r"x\.parquet. has changed"):
         next(batches)
     assert decoded
@@ -239,7 +251,9 @@ def test_damage_is_told_as_pyarrow_tells_it(tmp_path: Path, decoded: list[str]) 
 
 def test_workers_decode_too(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", {"x": np.arange(ROWS)})
-    loader = arrowdl.Loader(path, 100, decoder="polars", num_workers=1, framework="numpy")
+    loader = arrowdl.Loader(
+        path, 100, storage=arrowdl.Storage(decoder="polars"), num_workers=1, framework="numpy"
+    )
     with loader:
         assert sorted(np.concatenate([batch["x"] for batch in loader])) == list(range(ROWS))
 
@@ -252,7 +266,7 @@ def _read_in_child(loader: Any, queue: Any) -> None:
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning", "ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_process_decodes_by_pyarrow(tmp_path: Path, decoded: list[str]) -> None:
     path = write(tmp_path / "x.parquet", {"x": np.arange(ROWS)})
-    loader = arrowdl.Loader(path, 500, decoder="polars", framework="numpy")
+    loader = arrowdl.Loader(path, 500, storage=arrowdl.Storage(decoder="polars"), framework="numpy")
     expected = [int(batch["x"].sum()) for batch in loader]  # polars has threads now
     assert decoded
     context = multiprocessing.get_context("fork")
@@ -364,19 +378,21 @@ def test_sources_without_parquet_files_are_refused(tmp_path: Path) -> None:
         writer.write_table(table)
     sources = [table, path, lambda: table.to_reader(), ds.dataset(path, format="ipc")]
     for source in sources:
-        with pytest.raises(ValueError, match='decoder="polars" decodes Parquet files, and this'):
-            arrowdl.Loader(source, 1, decoder="polars")
+        with pytest.raises(
+            ValueError, match=r'Storage\.decoder="polars" decodes Parquet files, and this'
+        ):
+            arrowdl.Loader(source, 1, storage=arrowdl.Storage(decoder="polars"))
 
 
 @pytest.mark.parametrize("decoder", ["duckdb", None, True])
 def test_other_decoders_are_refused(decoder: Any) -> None:
-    message = f"decoder={decoder!r}: expected 'pyarrow' or 'polars'"
+    message = f"Storage.decoder={decoder!r}: expected 'pyarrow' or 'polars'"
     with pytest.raises(ValueError, match=re.escape(message)):
-        arrowdl.Loader(pa.table({"x": [1]}), 1, decoder=decoder)
+        arrowdl.Loader(pa.table({"x": [1]}), 1, storage=arrowdl.Storage(decoder=decoder))
 
 
 def test_without_polars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "x.parquet", {"x": np.arange(10)})
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(ImportError, match="pip install polars"):
-        arrowdl.Loader(path, 1, decoder="polars")
+        arrowdl.Loader(path, 1, storage=arrowdl.Storage(decoder="polars"))

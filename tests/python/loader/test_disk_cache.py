@@ -1,4 +1,4 @@
-"""The folder of `Loader(cache=...)`: bounded, shared by processes, safe against crashes."""
+"""The folder of `Storage(cache=...)`: bounded, shared by processes, safe against crashes."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ import torch
 from arrowdl.loader._batches.seeded import name_generator_device, seeded
 from helpers import draws
 from helpers.draws import list_draws
+from helpers.options import group
 from helpers.processes import run_python
 
 TABLE = pa.table({"id": pa.array(range(48), pa.int32())})
@@ -25,7 +26,7 @@ TABLE = pa.table({"id": pa.array(range(48), pa.int32())})
 
 def make(function: Any = draws.draw_legacy, **options: Any) -> arrowdl.Loader:
     given = {"global_batch_size": 4, "splits": 2, "framework": "numpy", "transform": function}
-    return arrowdl.Loader(TABLE, **{**given, "seed": 5, **options})
+    return arrowdl.Loader(TABLE, **group(**{**given, "seed": 5, **options}))
 
 
 def seed_all() -> None:
@@ -162,7 +163,7 @@ def test_seeds_are_set_by_default_only() -> None:
     first = list_draws(make(seed_transforms=False))
     second = list_draws(make(seed_transforms=False))
     assert first != second
-    with pytest.raises(TypeError, match="seed_transforms"):
+    with pytest.raises(TypeError, match=r"Seed\.transforms"):
         make(seed_transforms=1)
 
 
@@ -310,18 +311,18 @@ def test_mixtures_and_packs_draw_by_their_steps() -> None:
     def mix() -> arrowdl.Loader:
         return arrowdl.Loader.mix(
             {"a": TABLE, "b": TABLE},
-            8,
             weights={"a": 1, "b": 2},
             framework="numpy",
             transform=draws.draw_legacy,
             stop="repeat",
             seed=4,
+            ranks=arrowdl.Ranks(global_batch_size=8),
         )
 
     def pack() -> arrowdl.Loader:
         packed = arrowdl.Pack("tokens", 8)
         options: dict[str, Any] = {"framework": "numpy", "transform": draw, "shuffle": True}
-        return arrowdl.Loader(lists, 2, pack=packed, **options)
+        return arrowdl.Loader(lists, 2, **group(pack=packed, **options))
 
     for build in (mix, pack):
         loader = build()
@@ -356,8 +357,8 @@ from helpers.draws import list_draws
 
 def make(function):
     table = pyarrow.table({{"id": pyarrow.array(range(24), pyarrow.int32())}})
-    options = {{"global_batch_size": 4, "splits": 2, "framework": "numpy", "seed": 5}}
-    return arrowdl.Loader(table, transform=function, **options)
+    ranks = arrowdl.Ranks(global_batch_size=4, splits=2)
+    return arrowdl.Loader(table, transform=function, framework="numpy", seed=5, ranks=ranks)
 
 def load(dataset, num_workers, **options):
     method = "fork" if num_workers else None

@@ -169,8 +169,8 @@ def measure():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-options = {"shuffle": True, "buffer_size": 5_000} if sys.argv[2] == "True" else {}
-loader = arrowdl.Loader(sys.argv[1], 100, framework="numpy", ragged="offsets", **options)
+shuffle = sys.argv[2] == "True" and arrowdl.Shuffle(5_000)
+loader = arrowdl.Loader(sys.argv[1], 100, framework="numpy", ragged="offsets", shuffle=shuffle)
 def read(epochs):
     return [measure() for _ in range(epochs) if sum(len(batch["id"]) for batch in loader) == 20_000]
 
@@ -219,25 +219,30 @@ import arrowdl, pyarrow as pa, pyarrow.parquet as pq
 
 table = pa.table({"x": range(1_000), "text": [[1, 2, 3]] * 1_000})
 pq.write_table(table, path, row_group_size=50)
-tokens = {"batch_tokens": 60, "bucket_by": "text", "ragged": "padded"}
+tokens = arrowdl.Tokens(60)
 loaders = [
-    arrowdl.Loader(source, None if "batch_tokens" in options else 8, framework="numpy", **options)
+    arrowdl.Loader(source, **{"batch_size": 8, "framework": "numpy", **options})
     for source in (table, path)
     for options in (
         {},
         {"shuffle": True},
-        {"splits": 4},
+        {"ranks": arrowdl.Ranks(splits=4)},
         {"transform": dict, "num_threads": 2},
         {"transform": dict, "num_threads": 2, "on_error": "skip"},
         {"num_workers": 1},
         {"on_error": "skip"},
-        {"report_every": 100},
-        tokens,
+        {"progress": arrowdl.Report(every=100)},
+        {"batch_size": tokens, "batching": arrowdl.Buckets("text"), "ragged": "padded"},
     )
 ]
 sources = {"table": table, "path": path}
 weights = {"table": 1, "path": 1}
-mix = arrowdl.Loader.mix(sources, weights=weights, global_batch_size=8, framework="numpy")
+mix = arrowdl.Loader.mix(
+    sources,
+    weights=weights,
+    ranks=arrowdl.Ranks(global_batch_size=8),
+    framework="numpy",
+)
 loaders.append(mix)
 iterators = [iter(loader) for loader in loaders]
 for iterator in iterators:

@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._batches.explain import explain_errors
+from helpers.options import group
 from helpers.processes import run_python
 
 TABLE = pa.table({"x": range(2000), "y": [float(i * 7919 % 1000) for i in range(2000)]})
@@ -28,7 +29,7 @@ def write(path: Path, table: pa.Table, rows: int = 500) -> None:
 def fail(source: Any, **options: Any) -> str:
     """The text of the error that reading raises, with its notes."""
     with pytest.raises(Exception) as caught:  # noqa: PT011
-        list(arrowdl.Loader(source, 100, **{"framework": "numpy", **options}))
+        list(arrowdl.Loader(source, 100, **group(**{"framework": "numpy", **options})))
     return "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
 
 

@@ -27,6 +27,7 @@ from arrowdl.loader._storage.fetch_ahead import FetchAhead
 from arrowdl.loader._storage.held_ranges import HeldRanges, Range
 from arrowdl.loader._storage.unit_ranges import UnitRanges, join_ranges
 from helpers.counted_files import CountedFiles
+from helpers.options import group
 from helpers.random_cases import check_cases
 
 ROWS, GROUP = 4_000, 250
@@ -83,7 +84,7 @@ def open_dataset(files: CountedFiles, **options: Any) -> ds.FileSystemDataset:
 
 
 def make_loader(files: CountedFiles, **options: Any) -> arrowdl.Loader:
-    return arrowdl.Loader(open_dataset(files), 100, framework="numpy", **options)
+    return arrowdl.Loader(open_dataset(files), 100, framework="numpy", **group(**options))
 
 
 def read_ids(batches: Any) -> list[int]:
@@ -110,8 +111,8 @@ def test_rows_are_those_of_local_files(
     folder: Path, files: CountedFiles, options: dict[str, Any]
 ) -> None:
     given = {"batch_size": 100, **options} if "global_batch_size" not in options else options
-    local = arrowdl.Loader(sorted(folder.glob("*.parquet")), framework="numpy", **given)
-    remote = arrowdl.Loader(open_dataset(files), framework="numpy", **given)
+    local = arrowdl.Loader(sorted(folder.glob("*.parquet")), framework="numpy", **group(**given))
+    remote = arrowdl.Loader(open_dataset(files), framework="numpy", **group(**given))
     for _ in range(2):
         for expected, batch in zip(local, remote, strict=True):
             assert set(batch) == set(expected)
@@ -300,7 +301,7 @@ from arrowdl.loader._storage import fetch_ahead, stragglers, unit_ranges
 from helpers.counted_files import CountedFiles
 fetch_ahead.FETCH_BYTES, unit_ranges.RANGE_BYTES = 4_000, 1_000
 scan_limits.FETCHED = scan_limits.FETCHED._replace(nbytes=4_000)
-for options in ({"prefetch": 0}, {"shuffle": True, "buffer_size": 500}):
+for options in ({"prefetch": 0}, {"shuffle": arrowdl.Shuffle(500)}):
     files, go, once = CountedFiles(Path(sys.argv[1])), threading.Event(), threading.Lock()
     dataset = ds.dataset(["part-0.parquet"], filesystem=fs.PyFileSystem(files))
     loader = arrowdl.Loader(dataset, 100, framework="numpy", columns=["id"], **options)

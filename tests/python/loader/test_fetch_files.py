@@ -150,7 +150,9 @@ def test_ipc_files_are_fetched_ahead(batches: int, tmp_path: Path) -> None:
     write_ipc(tmp_path / "3.arrow", 3 * batches * 100, 1)
     files = CountedFiles(tmp_path)
     names = [f"{number}.arrow" for number in range(4)]
-    loader = arrowdl.Loader(names, 64, framework="numpy", filesystem=fs.PyFileSystem(files))
+    loader = arrowdl.Loader(
+        names, 64, framework="numpy", storage=arrowdl.Storage(filesystem=fs.PyFileSystem(files))
+    )
     expected = list(range(3 * batches * 100 + 100))
     threads = set()
     files.before = lambda path, offset, nbytes: threads.add(threading.current_thread().name)
@@ -170,7 +172,13 @@ def test_few_columns_of_ipc_files_are_read_as_they_are(tmp_path: Path) -> None:
     write_ipc(tmp_path / "a.arrow", 0, 100)
     files = CountedFiles(tmp_path)
     filesystem = fs.PyFileSystem(files)
-    loader = arrowdl.Loader("a.arrow", 64, framework="numpy", filesystem=filesystem, columns=["id"])
+    loader = arrowdl.Loader(
+        "a.arrow",
+        64,
+        framework="numpy",
+        storage=arrowdl.Storage(filesystem=filesystem),
+        columns=["id"],
+    )
     files.forget()
     assert [i for batch in loader for i in batch["id"].tolist()] == list(range(10_000))
     size = (tmp_path / "a.arrow").stat().st_size

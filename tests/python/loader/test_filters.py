@@ -23,6 +23,7 @@ from arrowdl.loader._schema.filters import describe_filter, show_filter
 from arrowdl.loader._tables.data_files import DataFilesSource
 from arrowdl.loader._tables.fields import TableField
 from arrowdl.loader._tables.version import DataFile, TableVersion
+from helpers.options import group
 
 NAN = float("nan")
 X, I = ds.field("x"), ds.field("i")  # noqa: E741
@@ -36,20 +37,20 @@ TABLE = pa.table(
 
 
 def read(source: Any, column: str = "i", **options: Any) -> list[int]:
-    loader = arrowdl.Loader(source, 2, columns=[column], framework="numpy", **options)
+    loader = arrowdl.Loader(source, 2, columns=[column], framework="numpy", **group(**options))
     batches = list(loader)
     assert all(list(batch) == [column] for batch in batches)
     return [row for batch in batches for row in batch[column].tolist()]
 
 
 def read_by_numbers(source: Any, **options: Any) -> list[int]:
-    loader = arrowdl.Loader(source, 2, columns=["i"], framework="numpy", **options)
+    loader = arrowdl.Loader(source, 2, columns=["i"], framework="numpy", **group(**options))
     rows = loader.map_dataset()
     return rows[list(range(len(rows)))]["i"].tolist() if len(rows) else []
 
 
 def read_by_plan(source: Any, **options: Any) -> list[int]:
-    plan = arrowdl.Loader(source, 2, columns=["i"], framework="numpy", **options).plan()
+    plan = arrowdl.Loader(source, 2, columns=["i"], framework="numpy", **group(**options)).plan()
     assert plan.num_rows == len(read(source, plan=plan, **options))
     whole = arrowdl.Loader(source, 2, framework="numpy").plan()
     return read(source, plan=whole, **options)
@@ -192,8 +193,8 @@ def test_files_with_views(suffix: str, tmp_path: Path) -> None:
         assert read(dataset.filter(filter)) == rows, str(filter)
         assert read(io.BytesIO(path.read_bytes()), filter=filter) == rows, str(filter)
     options: dict[str, Any] = {"framework": "numpy", "nulls": "mask", "ragged": "offsets"}
-    (batch,) = arrowdl.Loader(path, 4, filter=I > 2, **options)
-    (whole,) = arrowdl.Loader(path, 4, **options)
+    (batch,) = arrowdl.Loader(path, 4, filter=I > 2, **group(**options))
+    (whole,) = arrowdl.Loader(path, 4, **group(**options))
     assert list(batch) == list(whole)
     assert bytes(batch["s"][0][0]).decode() == "more than twelve bytes"
 
@@ -455,8 +456,8 @@ def _check_kept(path: Path, kind: str, column: pa.Array, ids: range) -> None:
         filter = ds.field("id").isin(keep)
         for source in (path, ds.dataset(path, format="ipc" if kind == "arrow" else kind)):
             options: dict[str, Any] = {"filter": filter, "framework": "numpy"}
-            loader = arrowdl.Loader(source, 7, columns=["id"], **options)
+            loader = arrowdl.Loader(source, 7, columns=["id"], **group(**options))
             assert [i for batch in loader for i in batch["id"].tolist()] == keep
             found.clear()
-            list(arrowdl.Loader(source, 7, transform_arrow=note, prefetch=0, **options))
+            list(arrowdl.Loader(source, 7, transform_arrow=note, prefetch=0, **group(**options)))
             assert found == [column[i].as_py() for i in keep]

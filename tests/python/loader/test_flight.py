@@ -13,6 +13,7 @@ import arrowdl
 import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
+from helpers.options import group
 
 IDS = list(range(1_000))
 BATCHES = pa.table({"id": IDS}).to_batches(max_chunksize=100)
@@ -62,7 +63,7 @@ def client(server: Server) -> Iterator[flight.FlightClient]:
 
 
 def make_loader(source: Any, **options: Any) -> arrowdl.Loader:
-    return arrowdl.Loader(source, 64, framework="numpy", **options)
+    return arrowdl.Loader(source, 64, framework="numpy", **group(**options))
 
 
 def read_ids(loader: Any) -> list[int]:

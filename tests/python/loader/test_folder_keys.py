@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from helpers.options import group
 
 
 def write(folder: Path, key: str, column: pa.Array, kind: str = "parquet") -> None:
@@ -25,7 +26,7 @@ def write(folder: Path, key: str, column: pa.Array, kind: str = "parquet") -> No
 
 
 def read(folder: Path, **options: Any) -> pa.Table:
-    batches = list(arrowdl.Loader(folder, 2, framework="numpy", **options))
+    batches = list(arrowdl.Loader(folder, 2, framework="numpy", **group(**options)))
     return {name: [v for b in batches for v in b[name].tolist()] for name in batches[0]}
 
 

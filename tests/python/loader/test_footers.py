@@ -22,6 +22,7 @@ from arrowdl.loader._storage.fetch_ahead import FetchAhead
 from arrowdl.loader._storage.held_ranges import HeldRanges, Range
 from arrowdl.loader._storage.unit_ranges import UnitRanges
 from helpers.counted_files import CountedFiles
+from helpers.options import group
 from helpers.plan_group import Group, share_plan
 from helpers.stores import MemoryStore
 
@@ -48,7 +49,7 @@ def files(tmp_path: Path) -> CountedFiles:
 def load(files: CountedFiles, **options: Any) -> arrowdl.Loader:
     filesystem = fs.PyFileSystem(files)
     names = [f"{number}.parquet" for number in range(FILES)]
-    return arrowdl.Loader(names, 100, framework="numpy", filesystem=filesystem, **options)
+    return arrowdl.Loader(names, 100, framework="numpy", **group(filesystem=filesystem, **options))
 
 
 def read_ids(batches: Any) -> list[int]:
@@ -141,7 +142,9 @@ def test_a_file_of_the_same_size_and_second_is_an_error(
     store.times["a.parquet"] = int(time.time())
     if not is_told:
         monkeypatch.setattr(store, "_describe", lambda path: describe(store, path))
-    loader = arrowdl.Loader("a.parquet", 16, framework="numpy", filesystem=store.open())
+    loader = arrowdl.Loader(
+        "a.parquet", 16, framework="numpy", storage=arrowdl.Storage(filesystem=store.open())
+    )
     assert read_ids(loader) == list(range(100))
     store.files["a.parquet"] = other
     with pytest.raises(OSError, match=r"'a\.parquet' has changed since its footer was read"):
@@ -156,7 +159,9 @@ def describe(store: MemoryStore, path: str) -> fs.FileInfo:
 
 def test_files_that_were_written_before_cost_no_request_more() -> None:
     store = MemoryStore({"a.parquet": dump(range(100))})
-    loader = arrowdl.Loader("a.parquet", 16, framework="numpy", filesystem=store.open())
+    loader = arrowdl.Loader(
+        "a.parquet", 16, framework="numpy", storage=arrowdl.Storage(filesystem=store.open())
+    )
     store.requests.clear()
     assert read_ids(loader) == list(range(100))
     assert store.count("read") == 0  # a file as small as its end

@@ -10,6 +10,7 @@ from typing import Any
 import arrowdl
 import pyarrow as pa
 import pytest
+from helpers.options import group
 
 VALUES = ["a", "b", "c", "d", "e", "f", "g"]
 
@@ -50,7 +51,7 @@ SOURCES: dict[str, Callable[[], Any]] = {
 def test_codes_stay(kind: str, batch_size: int) -> None:
     expected = [0, 1, 1, 2, 0, 6, 5] if kind == "deltas" else CODES
     for options in ({}, {"shuffle": True, "buffer_size": 5, "seed": 3}):
-        loader = arrowdl.Loader(SOURCES[kind](), batch_size, framework="numpy", **options)
+        loader = arrowdl.Loader(SOURCES[kind](), batch_size, framework="numpy", **group(**options))
         batches = list(loader)
         codes = [int(code) for batch in batches for code in batch["k"]]
         assert sorted(codes) == sorted(expected)
@@ -61,7 +62,7 @@ def test_codes_stay(kind: str, batch_size: int) -> None:
 
 def test_ranks_and_states() -> None:
     ranks = [
-        arrowdl.Loader(lambda: iter(GROWING), 1, framework="numpy", rank=rank, world_size=2)
+        arrowdl.Loader(lambda: iter(GROWING), 1, framework="numpy", ranks=arrowdl.Ranks(rank, 2))
         for rank in range(2)
     ]
     found = [int(batch["k"][0]) for batch in ranks[0]] + [int(b["k"][0]) for b in ranks[1]]

@@ -19,6 +19,7 @@ from arrowdl.loader._tables.data_files import DataFilesSource
 from arrowdl.loader._tables.fields import TableField
 from arrowdl.loader._tables.version import DataFile, TableVersion
 from helpers.counted_files import CountedFiles
+from helpers.options import group
 
 # Spark's usual sentinels among times of our days.
 TIMES = [
@@ -52,7 +53,7 @@ def fine(tmp_path: Path) -> str:
 
 
 def read(source: Any, **options: Any) -> list[int]:
-    batches = list(arrowdl.Loader(source, 2, framework="numpy", **options))
+    batches = list(arrowdl.Loader(source, 2, framework="numpy", **group(**options)))
     return [time for batch in batches for time in batch["t"].tolist()]
 
 

@@ -32,7 +32,7 @@ def test_padded_batches_have_one_shape(framework: Any, source: Any, world_size: 
     seen: list[int] = []
     for rank in range(world_size):
         loader = arrowdl.Loader(
-            source, 10, framework=framework, pad_last=True, rank=rank, world_size=world_size
+            source, 10, framework=framework, pad_last=True, ranks=arrowdl.Ranks(rank, world_size)
         )
         for batch in loader:
             assert {name: tuple(value.shape) for name, value in batch.items()} == {
@@ -77,6 +77,13 @@ def test_nothing_is_padded_to_nothing() -> None:
     assert list(arrowdl.Loader(PLAIN.slice(0, 0), 10, pad_last=True)) == []
 
 
+def make_sharding() -> Any:
+    """A sharding over one device."""
+    import jax
+
+    return jax.sharding.SingleDeviceSharding(jax.devices()[0])
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -86,11 +93,7 @@ def test_nothing_is_padded_to_nothing() -> None:
             lambda: list(arrowdl.Loader(pa.table({"valid": [1]}), 10, pad_last=True)),
             'adds a column "valid"',
         ),
-        (lambda: arrowdl.Loader(PLAIN, 10, sharding=object()), 'framework="jax"'),
-        (
-            lambda: arrowdl.Loader(PLAIN, 10, framework="jax", device="cpu", sharding=object()),
-            "replaces device=",
-        ),
+        (lambda: arrowdl.Loader(PLAIN, 10, device=make_sharding()), 'needs framework="jax"'),
     ],
 )
 def test_contradictions_are_refused(make: Callable[[], Any], message: str) -> None:
@@ -111,8 +114,15 @@ def main():
                       "x": pa.FixedSizeListArray.from_arrays(pa.array(range(74), pa.float32()), 2)})
     double = jax.jit(lambda batch: batch["x"] * 2)
     for workers in (0, 1):
-        loader = arrowdl.Loader(table, 8, framework="jax", sharding=sharding, pad_last=True,
-                                transform=transforms.add_one, num_workers=workers)
+        loader = arrowdl.Loader(
+            table,
+            8,
+            framework="jax",
+            device=sharding,
+            pad_last=True,
+            transform=transforms.add_one,
+            num_workers=workers,
+        )
         seen = []
         for batch in loader:
             for name in ("id", "x", "valid", "more"):
@@ -125,13 +135,13 @@ def main():
             seen += np.asarray(batch["id"])[np.asarray(batch["valid"])].tolist()
         assert seen == list(range(37))
     try:
-        list(arrowdl.Loader(table, 8, framework="jax", sharding=sharding))
+        list(arrowdl.Loader(table, 8, framework="jax", device=sharding))
     except ValueError as error:
         assert "4" in str(error)
     else:
         raise AssertionError("five rows for four devices")
     try:
-        list(arrowdl.Loader(pa.table({"id": [1, 2, 3, 4]}), 4, framework="jax", sharding=sharding))
+        list(arrowdl.Loader(pa.table({"id": [1, 2, 3, 4]}), 4, framework="jax", device=sharding))
     except BufferError as error:
         assert "jax_enable_x64" in str(error)
     else:

@@ -29,7 +29,9 @@ def open_remote(folder: Path, path: str) -> arrowdl.Loader:
     }
     # Stream files are mapped where they are local.
     store = MemoryStore({name: _to_file(name, data) for name, data in files.items()})
-    return arrowdl.Loader(path, 10, framework="numpy", filesystem=store.open())
+    return arrowdl.Loader(
+        path, 10, framework="numpy", storage=arrowdl.Storage(filesystem=store.open())
+    )
 
 
 def _to_file(name: str, data: bytes) -> bytes:
@@ -222,10 +224,17 @@ def test_the_folders_above_need_not_be_seen(tmp_path: Path) -> None:
 
     store.fault = refuse
     for path in ("a/t/data/k=1", "a/t/data", "a/t/data/k=*", "a/t/data/*/*.parquet"):
-        loader = arrowdl.Loader(path, 10, framework="numpy", filesystem=store.open())
+        loader = arrowdl.Loader(
+            path, 10, framework="numpy", storage=arrowdl.Storage(filesystem=store.open())
+        )
         assert read(loader) == list(range(10))
     store.requests.clear()
-    arrowdl.Loader("a/t/plain/*.parquet", 10, framework="numpy", filesystem=store.open())
+    arrowdl.Loader(
+        "a/t/plain/*.parquet",
+        10,
+        framework="numpy",
+        storage=arrowdl.Storage(filesystem=store.open()),
+    )
     assert {path for _, path in store.requests} == {"a/t/plain", "a/t/plain/x.parquet"}
 
 

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._epoch.lengths import LENGTH, LengthsSource, measure_rows
 from arrowdl.loader._epoch.read import Order
-from arrowdl.loader._epoch.sequences import Sequences, locate_sequence
-from arrowdl.loader._epoch.sharding import Span
+from arrowdl.loader._epoch.sequences import Sequences
+from arrowdl.loader._epoch.sharding import Span, locate_sequence
 from arrowdl.loader._open.source import open_source
 from arrowdl.loader._parquet.scans import scan
 from arrowdl.loader._sources.base import IndexedSource

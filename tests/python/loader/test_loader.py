@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from arrowdl.loader._integrations.torch_epochs import Iterations
+from helpers.options import group
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -119,7 +120,7 @@ def to_rows(batch: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", SOURCES)
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_every_row_of_every_source(name: str, shuffle: bool, files: Path) -> None:
-    loader = arrowdl.Loader(SOURCES[name](files), 100, shuffle=shuffle, buffer_size=300)
+    loader = arrowdl.Loader(SOURCES[name](files), 100, **group(shuffle=shuffle, buffer_size=300))
     for _ in range(2):  # epochs
         batches = list(loader)
         assert [len(batch["id"]) for batch in batches] == [100] * 10 + [37]
@@ -193,13 +194,13 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
         ({"framework": "mxnet"}, "framework='mxnet'"),
         ({"columns": "id"}, "give a list of names"),
         ({"rank": 1}, "belong together"),
-        ({"rank": 2, "world_size": 2}, "rank 2 of world_size 2"),
-        ({"buffer_size": 0}, "buffer_size=0"),
+        ({"rank": 2, "world_size": 2}, "rank=2, world_size=2"),
+        ({"shuffle": True, "buffer_size": 0}, "buffer_size=0"),
     ],
 )
 def test_arguments_that_mean_nothing(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
-        arrowdl.Loader(TABLE, **{"batch_size": 10, **arguments})
+        arrowdl.Loader(TABLE, **group(**{"batch_size": 10, **arguments}))
 
 
 def test_empty_sources() -> None:
@@ -265,7 +266,9 @@ def test_batches_of_a_table_are_its_memory_where_nobody_writes() -> None:
 def test_the_same_seed_gives_the_same_batches(files: Path) -> None:
     def read(**arguments: Any) -> list[list[int]]:
         loader = arrowdl.Loader(
-            files / "parquet", 64, **{"shuffle": True, "seed": 1, "buffer_size": 256, **arguments}
+            files / "parquet",
+            64,
+            **group(**{"shuffle": True, "seed": 1, "buffer_size": 256, **arguments}),
         )
         return [read_ids(loader), read_ids(loader)]
 
@@ -275,16 +278,16 @@ def test_the_same_seed_gives_the_same_batches(files: Path) -> None:
     assert read(prefetch=0) == [first, second]
     assert read(columns=["id"]) == [first, second]
     assert read(seed=2)[0] != first
-    loader = arrowdl.Loader(files / "parquet", 64, shuffle=True, seed=1, buffer_size=256)
+    loader = arrowdl.Loader(files / "parquet", 64, shuffle=arrowdl.Shuffle(256), seed=1)
     loader.set_epoch(1)
     assert read_ids(loader) == second
     assert loader.epoch == 2
 
 
 def test_shuffled_order_is_for_all_time(files: Path) -> None:
-    loader = arrowdl.Loader(files / "parquet", 8, shuffle=True, seed=7, buffer_size=400)
+    loader = arrowdl.Loader(files / "parquet", 8, shuffle=arrowdl.Shuffle(400), seed=7)
     assert next(iter(loader))["id"].tolist() == FIRST_FILES
-    loader = arrowdl.Loader(TABLE, 8, shuffle=True, seed=7, buffer_size=400)
+    loader = arrowdl.Loader(TABLE, 8, shuffle=arrowdl.Shuffle(400), seed=7)
     assert next(iter(loader))["id"].tolist() == FIRST_TABLE
 
 
@@ -312,11 +315,8 @@ def test_ranks_share_the_rows(
         loader = arrowdl.Loader(
             table if counted else table.to_reader(),
             batch_size,
-            rank=rank,
-            world_size=world_size,
-            shuffle=shuffle,
             drop_last=drop_last,
-            buffer_size=window,
+            **group(rank=rank, world_size=world_size, shuffle=shuffle, buffer_size=window),
         )
         read = [batch["id"].tolist() for batch in loader]
         batches.add(len(read))
@@ -339,7 +339,7 @@ def test_ranks_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert read_ids(arrowdl.Loader(TABLE, 100)) == IDS[519:]
-    assert read_ids(arrowdl.Loader(TABLE, 100, rank=0, world_size=1)) == IDS
+    assert read_ids(arrowdl.Loader(TABLE, 100, ranks=arrowdl.Ranks(0, 1))) == IDS
 
 
 @pytest.mark.parametrize(("rank", "world"), [("5", "2"), ("-1", "2"), ("x", "2"), ("0", "0")])
@@ -380,11 +380,8 @@ def resume(source: Any, seed: int) -> None:
                 source,
                 batch_size,
                 columns=["id"],
-                shuffle=shuffle,
-                rank=rank,
-                world_size=world_size,
-                buffer_size=200,
                 prefetch=chance.randint(0, 2),
+                **group(shuffle=shuffle, rank=rank, world_size=world_size, buffer_size=200),
             )
             if state is not None:
                 loader.load_state_dict(json.loads(json.dumps(state)))
@@ -412,7 +409,9 @@ def test_resumes_lose_and_repeat_nothing(name: str, seed: int, files: Path) -> N
 def test_a_resumed_epoch_goes_on_as_the_whole_one(name: str, shuffle: bool, files: Path) -> None:
     def make() -> arrowdl.Loader:
         return arrowdl.Loader(
-            SOURCES[name](files), 50, shuffle=shuffle, buffer_size=128, rank=1, world_size=2
+            SOURCES[name](files),
+            50,
+            **group(shuffle=shuffle, buffer_size=128, rank=1, world_size=2),
         )
 
     whole = make()
@@ -438,7 +437,7 @@ def test_states_of_something_else_are_refused(files: Path) -> None:
         (arrowdl.Loader(files / "parquet", 50, shuffle=True), "dataset"),
         (arrowdl.Loader(TABLE, 50, shuffle=True, seed=1), "seed"),
         (arrowdl.Loader(TABLE, 50), "shuffle"),
-        (arrowdl.Loader(TABLE, 50, shuffle=True, buffer_size=5), "buffer_size"),
+        (arrowdl.Loader(TABLE, 50, shuffle=arrowdl.Shuffle(5)), "buffer_size"),
     ):
         with pytest.raises(ValueError, match=f"another {word}"):
             other.load_state_dict(state)
@@ -449,7 +448,7 @@ def test_states_of_something_else_are_refused(files: Path) -> None:
             loader.load_state_dict(wrong)  # type: ignore[arg-type]
     other = arrowdl.Loader(TABLE, 7, shuffle=True, prefetch=5, framework="numpy")
     other.load_state_dict(state)
-    in_order = arrowdl.Loader(TABLE, 50, seed=1, buffer_size=5)  # which mean nothing then
+    in_order = arrowdl.Loader(TABLE, 50, seed=1)  # which means nothing then
     in_order.load_state_dict(arrowdl.Loader(TABLE, 50).state_dict())
 
 
@@ -498,7 +497,7 @@ tempfile.tempdir = tempfile.mkdtemp()
 table = pa.table({"id": range(100)})
 
 def make():
-    return arrowdl.Loader(table, 7, shuffle=True, buffer_size=32)
+    return arrowdl.Loader(table, 7, shuffle=arrowdl.Shuffle(32))
 
 def read(batches):
     return sorted(batch["id"].tolist() for batch in batches)

@@ -11,6 +11,7 @@ import arrowdl
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from helpers.options import group
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,7 +85,7 @@ def read(loader: arrowdl.Loader, steps: int | None = None) -> list[dict[str, Any
 
 def make(source: Any, size: int, order: dict[str, Any], rank: int = 0, ranks: int = 1) -> Any:
     return arrowdl.Loader(
-        source, size, framework="numpy", nulls="fill", rank=rank, world_size=ranks, **order
+        source, size, framework="numpy", nulls="fill", **group(rank=rank, world_size=ranks, **order)
     )
 
 

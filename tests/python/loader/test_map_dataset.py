@@ -25,6 +25,7 @@ from helpers.map_datasets import (
     write_ipc,
     write_parquet,
 )
+from helpers.options import group
 
 
 @pytest.mark.parametrize("kind", SOURCES)
@@ -189,7 +190,7 @@ def test_items_of_torch() -> None:
 def test_items_of_a_transform() -> None:
     def loader(transform: Callable[[Any], Any], **more: Any) -> MapDataset:
         return arrowdl.Loader(
-            TABLE.select(["id"]), 8, framework="numpy", transform=transform, **more
+            TABLE.select(["id"]), 8, framework="numpy", transform=transform, **group(**more)
         ).map_dataset()
 
     pairs = loader(lambda batch: (batch["id"], {"twice": batch["id"] * 2, "name": "n"}))
@@ -232,7 +233,7 @@ def test_batches_are_the_loaders(tmp_path: Path) -> None:
     for source in (make_chunks(TABLE), write_parquet(tmp_path)):
         for given in options:
             arguments = {"batch_size": 16, "splits": None, "framework": "numpy", **given}
-            loader = arrowdl.Loader(source, **arguments)
+            loader = arrowdl.Loader(source, **group(**arguments))
             dataset = loader.map_dataset()
             for i, batch in enumerate(loader):
                 assert same(dataset[i * 16 : (i + 1) * 16], batch), given
@@ -325,7 +326,11 @@ def test_streams_say_what_to_do(source: Callable[[], Any]) -> None:
 
 
 def test_mixtures_say_what_to_do() -> None:
-    mixture = arrowdl.Loader.mix({"a": TABLE, "b": TABLE}, 4, weights={"a": 1, "b": 1}, splits=2)
+    mixture = arrowdl.Loader.mix(
+        {"a": TABLE, "b": TABLE},
+        weights={"a": 1, "b": 1},
+        ranks=arrowdl.Ranks(global_batch_size=4, splits=2),
+    )
     with pytest.raises(TypeError, match=r"ConcatDataset, and let a sampler weigh them"):
         mixture.map_dataset()
 

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl import _core
 from arrowdl.loader._mixture.shares import Phase, Turns, read_schedule, read_weights
+from helpers.options import group
 from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, Steps, divisors
 from hypothesis import given, settings
@@ -37,7 +38,9 @@ def make_tables(lengths: list[int]) -> dict[str, pa.Table]:
 
 def mix(sources: Any, weights: Any, ranks: int = 1, workers: int = 0, **options: Any) -> Ranks:
     def make(**rank: int) -> arrowdl.Loader:
-        return arrowdl.Loader.mix(sources, weights=weights, framework="numpy", **rank, **options)
+        return arrowdl.Loader.mix(
+            sources, weights=weights, framework="numpy", **group(**rank, **options)
+        )
 
     return Ranks(make, ranks, workers)
 
@@ -178,7 +181,12 @@ def test_names_of_list_items_may_differ(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "a.parquet")
     for sources in ({"a": table, "b": other}, {"a": tmp_path / "a.parquet", "b": table}):
         loader = arrowdl.Loader.mix(
-            sources, 8, weights={"a": 1, "b": 1}, framework="numpy", ragged="padded", origin="from"
+            sources,
+            weights={"a": 1, "b": 1},
+            framework="numpy",
+            ragged="padded",
+            origin="from",
+            ranks=arrowdl.Ranks(global_batch_size=8),
         )
         batch = next(iter(loader))
         assert Counter(batch["from"].tolist()) == {0: 4, 1: 4}
@@ -244,7 +252,7 @@ def write_more(path: Path, table: pa.Table) -> arrowdl.Loader:
     others = pa.table({"id": pa.array([-1, -2, -3], pa.int64())})
     pq.write_table(pa.concat_tables([others, table, others]), path, row_group_size=7)
     rows = ds.field("id") >= 0
-    return arrowdl.Loader(path, 1, shuffle=True, seed=3, buffer_size=9, filter=rows)
+    return arrowdl.Loader(path, 1, shuffle=arrowdl.Shuffle(9), seed=3, filter=rows)
 
 
 def write_dataset(path: Path, table: pa.Table) -> ds.Dataset:
@@ -380,7 +388,7 @@ def test_a_state_of_a_time_when_a_source_had_no_weight(size: dict[str, str]) -> 
     options = {unit: 4, "splits": 2, "stop": "all", **size}
     _, state = mix(tables, weights, **options).read(2)
     expected, _ = mix(tables, weights, **options).read()
-    loader = arrowdl.Loader.mix(tables, weights=weights, **options)
+    loader = arrowdl.Loader.mix(tables, weights=weights, **group(**options))
     loader.load_state_dict(state)
     saved = loader.state_dict()
     assert (saved["stages"], saved["phases"]) == (state["stages"], state["phases"])
@@ -442,10 +450,9 @@ def test_dictionaries_have_one_vocabulary(kind: str, shuffle: bool, tmp_path: Pa
     for members in (sources, own):
         loader = arrowdl.Loader.mix(
             members,
-            4,
             weights={"a": 1, "b": 1},
             framework="numpy",
-            splits=2,
+            ranks=arrowdl.Ranks(global_batch_size=4, splits=2),
             shuffle=shuffle,
             origin="from",
         )
@@ -467,7 +474,12 @@ def test_nested_dictionaries_that_differ_are_refused(tmp_path: Path) -> None:
         column = pa.StructArray.from_arrays([pa.array(colors * 4).dictionary_encode()], ["c"])
         pq.write_table(pa.table({"s": column}), tmp_path / f"{name}.parquet")
     sources = {name: tmp_path / f"{name}.parquet" for name in COLORS}
-    loader = arrowdl.Loader.mix(sources, 4, weights={"a": 1, "b": 1}, framework="numpy", splits=2)
+    loader = arrowdl.Loader.mix(
+        sources,
+        weights={"a": 1, "b": 1},
+        framework="numpy",
+        ranks=arrowdl.Ranks(global_batch_size=4, splits=2),
+    )
     with pytest.raises(ValueError, match=r'the dictionary of "s\.c" changes'):
         list(loader)
 
@@ -518,7 +530,11 @@ WRONG: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
         r"Make a table of it \(pyarrow.table\(stream\)\), or write it to files",
     ),
     "mixture": (
-        {"a": arrowdl.Loader.mix(make_tables([8]), 4, weights={"s0": 1})},
+        {
+            "a": arrowdl.Loader.mix(
+                make_tables([8]), weights={"s0": 1}, ranks=arrowdl.Ranks(global_batch_size=4)
+            )
+        },
         {"a": 1},
         {},
         'name the sources of "a" here, each with its weight there times that of "a"',
@@ -527,7 +543,7 @@ WRONG: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
         make_tables([8]),
         {"s0": 1},
         {"batch_size": 4},
-        "batch_size=4: a mixture has the same steps on any number of ranks, give it global_batch_",
+        "batch_size=4: a mixture has the same steps on any number of ranks, give it ranks=Ranks",
     ),
     "list of tables": ([make_table(0, 8)], {"s0": 1}, {}, "sources= is a list: give one or more"),
     "columns": (
@@ -536,7 +552,7 @@ WRONG: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
         {},
         r'"a" has the columns \[\'id\'\], and "b" \[\'other\'\]',
     ),
-    "no rows": (make_tables([8, 3]), {"s0": 1, "s1": 1}, {}, '"s1" has 3 rows, and splits=4'),
+    "no rows": (make_tables([8, 3]), {"s0": 1, "s1": 1}, {}, '"s1" has 3 rows, and Ranks.splits=4'),
     "no weight": (make_tables([8, 8]), {"s0": 1}, {}, "weights names"),
     "negative": (make_tables([8]), {"s0": -1}, {}, 'weights\\["s0"\\] is -1'),
     "nan": (make_tables([8]), {"s0": float("nan")}, {}, 'weights\\["s0"\\] is nan'),
@@ -576,13 +592,15 @@ WRONG: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
 def test_what_does_not_fit_is_refused(name: str) -> None:
     sources, weights, options, message = WRONG[name]
     with pytest.raises((TypeError, ValueError), match=message):
-        arrowdl.Loader.mix(sources, **{"global_batch_size": 4} | options, weights=weights)
+        arrowdl.Loader.mix(sources, weights=weights, **group(**{"global_batch_size": 4} | options))
 
 
 def test_types_that_differ_are_named() -> None:
     tables = {"a": make_table(0, 8), "b": pa.table({"id": pa.array(range(8), pa.int32())})}
     with pytest.raises(ValueError, match=r'"b" has "id" of int32, and "a" of int64.* cast a table'):
-        arrowdl.Loader.mix(tables, 4, weights={"a": 1, "b": 1})
+        arrowdl.Loader.mix(
+            tables, weights={"a": 1, "b": 1}, ranks=arrowdl.Ranks(global_batch_size=4)
+        )
 
 
 def test_workers_with_states_of_their_own_keep_the_weights() -> None:
@@ -637,7 +655,9 @@ def test_a_damaged_state_is_refused(phases: Any) -> None:
 def test_worker_processes_have_the_steps(tmp_path: Path) -> None:
     sources = write(tmp_path, [50, 70], "parquet")
     options: dict[str, Any] = {"weights": {"s0": 1, "s1": 2}, "framework": "numpy", "shuffle": True}
-    alone = arrowdl.Loader.mix(sources, 12, **options)
-    with arrowdl.Loader.mix(sources, 12, num_workers=2, **options) as loader:
+    alone = arrowdl.Loader.mix(sources, **group(global_batch_size=12, **options))
+    with arrowdl.Loader.mix(
+        sources, num_workers=2, **group(global_batch_size=12, **options)
+    ) as loader:
         for _ in range(2):
             assert [b["id"].tolist() for b in loader] == [b["id"].tolist() for b in alone]

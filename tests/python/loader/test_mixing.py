@@ -18,8 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._epoch.lanes import Lanes, arrange_units
-from arrowdl.loader._sources.base import IndexedSource
+from arrowdl.loader._epoch.lengths import LengthsSource
+from arrowdl.loader._epoch.read import EpochRows
+from arrowdl.loader._epoch.sharding import Span, locate_sequence
+from arrowdl.loader._sources.base import IndexedSource, UnitOrder
 from arrowdl.loader._sources.table import TableSource
+from helpers.options import group
 from helpers.random_cases import choose_examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -61,7 +65,9 @@ def measure(batches: list[Any], spread: float = 1 / math.sqrt(12)) -> float:
 
 def read(source: Any, **options: Any) -> list[Any]:
     size: dict[str, Any] = {} if "global_batch_size" in options else {"batch_size": BATCH}
-    loader = arrowdl.Loader(source, **size, framework="numpy", shuffle=True, seed=1, **options)
+    loader = arrowdl.Loader(
+        source, framework="numpy", **group(**size, shuffle=True, seed=1, **options)
+    )
     batches = [batch["x"] for batch in loader]
     assert np.array_equal(np.sort(np.concatenate(batches)), np.linspace(0, 1, ROWS, dtype="f4"))
     return batches
@@ -81,11 +87,9 @@ def test_rows_that_fit_the_buffer_are_mixed_as_by_a_permutation(
 def test_each_rank_gets_rows_from_everywhere(name: str, folder: Path, table: pa.Table) -> None:
     loader = arrowdl.Loader(
         folder / name if name else table,
-        global_batch_size=8 * BATCH,
+        ranks=arrowdl.Ranks(3, 8, global_batch_size=8 * BATCH),
         framework="numpy",
         shuffle=True,
-        rank=3,
-        world_size=8,
     )
     assert 0.8 < measure([batch["x"] for batch in loader]) < EVEN
 
@@ -106,14 +110,21 @@ def test_a_smaller_buffer_gets_rows_of_several_row_groups(
     assert measure(read(path, buffer_size=rows, **options)) < (1.35 if rows == 2_000 else EVEN)
 
 
-def test_the_spread_of_few_row_groups_falls_with_the_buffer(folder: Path) -> None:
-    spreads = [
-        measure(read(folder / "4 units.parquet", buffer_size=rows))
-        for rows in (2_000, 100_000, 300_000)
-    ]
-    assert sorted(spreads, reverse=True) == spreads
-    assert spreads[0] < 1.5
-    assert spreads[1] < EVEN
+@pytest.mark.parametrize("units", [1, 3, 5, 12, 20, 33])
+@pytest.mark.parametrize("splits", [None, 2, 8])
+def test_any_number_of_row_groups_is_mixed(units: int, splits: int | None, tmp_path: Path) -> None:
+    """Also those that the lanes or the sequences do not divide, and of several sizes."""
+    options = {} if splits is None else {"global_batch_size": BATCH, "splits": splits}
+    x = pa.table({"x": np.linspace(0, 1, ROWS, dtype=np.float32)})
+    pq.write_table(x, tmp_path / "even.parquet", row_group_size=-(-ROWS // units))
+    draw = random.Random(units)
+    cuts = sorted({0, ROWS, *(draw.randrange(ROWS) for _ in range(units - 1))})
+    with pq.ParquetWriter(tmp_path / "uneven.parquet", x.schema) as writer:
+        for start, stop in itertools.pairwise(cuts):
+            writer.write_table(x[start:stop], row_group_size=ROWS)
+    for name in ("even.parquet", "uneven.parquet"):
+        for rows in (2_000, 100_000):
+            assert measure(read(tmp_path / name, buffer_size=rows, **options)) < 1.35
 
 
 @pytest.mark.parametrize("rows", [1_000, 65_536])
@@ -122,40 +133,73 @@ def test_a_table_that_does_not_fit_is_mixed_in_small_blocks(rows: int, table: pa
 
 
 @given(
-    st.lists(st.integers(0, 40), min_size=1, max_size=30),
-    st.integers(1, 9),
+    st.lists(st.lists(st.integers(0, 40), max_size=3), min_size=1, max_size=9),
     st.integers(1, 50),
-    st.sampled_from([None, 0.0, 0.7]),
     st.randoms(use_true_random=False),
 )
-@example(units=[0], count=1, rows=1, phase=0.0, draw=random.Random(0))
+@example(sizes=[[]], rows=1, draw=random.Random(0))
 @settings(max_examples=choose_examples(60, 2_000), deadline=None)
-def test_random_spans_of_lanes(
-    units: list[int], count: int, rows: int, phase: float | None, draw: random.Random
-) -> None:
-    """Any span is that part of the whole, and the rows of units take turns by their share."""
-    source = make_source(units)
-    order = draw.sample([unit for unit, size in enumerate(units) if size], k=sum(map(bool, units)))
-    lanes = Lanes(source, order, count, rows, phase)
-    total = sum(units)
-    whole = list_ids(lanes.read(0, total))
-    assert sorted(whole) == list(range(total))
+def test_random_spans_of_lanes(sizes: list[list[int]], rows: int, draw: random.Random) -> None:
+    """Any span is that part of the whole, and lanes take turns by their share."""
+    ends = [0, *itertools.accumulate(size for lane in sizes for size in lane)]
+    spans = iter(draw.sample([Span(*pair) for pair in itertools.pairwise(ends)], k=len(ends) - 1))
+    source = make_source([draw.randint(0, 9) for _ in range(ends[-1])], ends[-1])
+    order = UnitOrder(source, range(len(source.units)))
+    lanes = Lanes(source, order, [[next(spans) for _ in lane] for lane in sizes], rows)
+    whole = list_ids(lanes.read(0, ends[-1]))
+    assert sorted(whole) == list(range(ends[-1]))
     for _ in range(4):
-        start, stop = sorted((draw.randint(0, total), draw.randint(0, total)))
+        start, stop = sorted((draw.randint(0, ends[-1]), draw.randint(0, ends[-1])))
         assert list_ids(lanes.read(start, stop)) == whole[start:stop]
 
 
-@given(st.lists(st.integers(0, 3), max_size=60), st.integers(1, 12), st.integers(0, 2**64 - 1))
-def test_random_arrangements_have_each_unit_once(
-    units: list[int], sequences: int, seed: int
+@given(
+    st.lists(st.integers(0, 9), max_size=200),
+    st.integers(1, 12),
+    st.integers(1, 16),
+    st.integers(0, 2**64 - 1),
+)
+@settings(max_examples=choose_examples(200, 2_000), deadline=None)
+def test_random_arrangements_have_each_row_once(
+    units: list[int], sequences: int, most: int, seed: int
 ) -> None:
-    order, lanes, _ = arrange_units(make_source(units), seed, sequences)
+    order, found = arrange_units(make_source(units), seed, sequences, most)
     assert sorted(order.units) == [unit for unit, rows in enumerate(units) if rows]
-    assert lanes >= 1
+    sizes = [sum(len(span) for lane in lanes for span in lane) for lanes in found]
+    cuts = [locate_sequence(i, sequences, sum(units)) for i in range(sequences)]
+    assert sizes == list(map(len, cuts))
+    rows = sorted((span.start, span.stop) for own in found for lane in own for span in lane)
+    ends = [0, *(stop for _, stop in rows)]
+    assert all(start == end < stop for (start, stop), end in zip(rows, ends, strict=False))
+    assert ends[-1] == sum(units)
 
 
-def make_source(units: list[int]) -> IndexedSource:
-    """Return rows with the numbers from 0, in units of these sizes."""
+@pytest.mark.parametrize("sequences", [1, 2, 8])
+def test_lanes_are_in_all_parts_of_the_source_at_any_time(sequences: int) -> None:
+    """A row of each lane, at any time: their mean is near that of all rows."""
+    units = [random.Random(i).choice([30, 100, 100]) for i in range(50)]
+    source, total = make_source(units), sum(units)
+    for seed in range(20):
+        order, found = arrange_units(source, seed << 58, sequences)
+        starts = [0, *itertools.accumulate(units)]
+        rows = [row for unit in order.units for row in range(starts[unit], starts[unit + 1])]
+        lanes = [
+            [rows[i] for span in lane for i in range(span.start, span.stop)]
+            for own in found
+            for lane in own
+        ]
+        assert len(lanes) == (16 if sequences == 8 else 12)
+        for time in range(20):
+            at = [lane[time * len(lane) // 20] / total for lane in lanes]
+            assert abs(sum(at) / len(at) - 0.5) < 0.07  # by chance 0.08 would be one deviation
+            assert max(sorted(at)[1:], default=1) > 0.8 > 0.2 > min(at)
+
+
+def make_source(units: list[int], rows: int | None = None) -> IndexedSource:
+    """Return rows with the numbers from 0, in units of these sizes; another for what is left."""
+    if rows is not None:
+        ends = [min(rows, end) for end in itertools.accumulate(units, initial=0)] + [rows]
+        units = [stop - start for start, stop in itertools.pairwise(ends)]
     source = TableSource(pa.table({"id": pa.array(range(sum(units)), pa.int64())}), None)
     starts = [0, *itertools.accumulate(units)]
 
@@ -175,16 +219,52 @@ def list_ids(stream: Any) -> list[int]:
 def test_turns_of_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two lanes of 16 and 8 rows, six rows at a time: four of the one and two of the other."""
     monkeypatch.setattr("arrowdl.loader._epoch.lanes._LEAST_ROWS", 1)
-    lanes = Lanes(make_source([16, 8]), [0, 1], 2, 6)
+    source = make_source([16, 8])
+    order = UnitOrder(source, [0, 1])
+    lanes = Lanes(source, order, [[Span(0, 16)], [Span(16, 24)]], 6)
     read = list_ids(lanes.read(0, 24))
     assert read[:12] == [0, 1, 2, 3, 16, 17, 4, 5, 6, 7, 18, 19]
-    lanes = Lanes(make_source([16, 8]), [0, 1], 2, 6, 0.25)
+    lanes = Lanes(source, order, [[Span(4, 16), Span(0, 4)], [Span(22, 24), Span(16, 22)]], 6)
     assert list_ids(lanes.read(0, 6)) == [4, 5, 6, 7, 22, 23]
+
+
+@pytest.mark.parametrize("source", ["file", "table"])
+def test_packed_rows_that_fit_the_buffer_are_permuted_whatever_splits_is(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sequences are parts of one permutation, which a process makes once."""
+    documents, length = 40_000, 4
+    tokens = pa.array(np.repeat(np.arange(documents), length), pa.int64())
+    offsets = pa.array(np.arange(0, (documents + 1) * length, length), pa.int32())
+    rows = pa.table({"tokens": pa.ListArray.from_arrays(offsets, tokens)})
+    pq.write_table(rows, tmp_path / "a.parquet")
+    reads, read = [], EpochRows.read
+
+    def note(self: EpochRows, span: Span, readers: int = 1) -> Any:
+        if not isinstance(self._source, LengthsSource):
+            reads.append(len(span))
+        return read(self, span, readers)
+
+    monkeypatch.setattr(EpochRows, "read", note)
+    loader = arrowdl.Loader(
+        rows if source == "table" else tmp_path / "a.parquet",
+        ranks=arrowdl.Ranks(global_batch_size=64, splits=8),
+        framework="numpy",
+        shuffle=True,
+        batching=arrowdl.Pack("tokens", 64, add=[]),
+    )
+    batches = [batch["tokens"] for batch in loader]
+    ids = np.concatenate([batch.ravel() for batch in batches])
+    assert np.array_equal(np.sort(ids), np.repeat(np.arange(documents), length))
+    means = [batch.mean() for batch in batches if len(batch) == 64]
+    permuted = documents * math.sqrt(1 / 12 / (64 * 16))
+    assert 0.5 < np.std(means) / permuted < 1.5  # of 39 batches
+    assert reads == [documents]
 
 
 def test_epochs_begin_elsewhere_in_few_row_groups(folder: Path) -> None:
     path = folder / "4 units.parquet"
-    loader = arrowdl.Loader(path, BATCH, framework="numpy", shuffle=True, buffer_size=BATCH)
+    loader = arrowdl.Loader(path, BATCH, framework="numpy", shuffle=arrowdl.Shuffle(BATCH))
     begins = []
     for epoch in range(3):
         loader.set_epoch(epoch)
@@ -196,7 +276,7 @@ def test_epochs_begin_elsewhere_in_few_row_groups(folder: Path) -> None:
 
 
 def find_rows(source: Any, **options: Any) -> int:
-    rows = arrowdl.Loader(source, 8, shuffle=True, **options).state_dict()["buffer_size"]
+    rows = arrowdl.Loader(source, 8, **group(shuffle=True, **options)).state_dict()["buffer_size"]
     assert isinstance(rows, int)
     return rows
 
@@ -243,7 +323,9 @@ def test_wide_rows_are_few(tmp_path: Path) -> None:
     pq.write_table(wide, tmp_path / "a.parquet", row_group_size=50)
     assert find_rows(tmp_path) < 1_000
     pq.write_table(wide, tmp_path / "a.parquet", row_group_size=50, use_dictionary=False)
-    assert find_rows(tmp_path) == 224
+    assert find_rows(tmp_path) == 56  # a quarter of the budget, of which lanes hold the rest
+    pq.write_table(wide, tmp_path / "a.parquet", row_group_size=4, use_dictionary=False)
+    assert find_rows(tmp_path) == 192
     loader = arrowdl.Loader(tmp_path, 8, shuffle=True, framework="numpy", ragged="offsets")
     assert sum(len(batch["image"][1]) - 1 for batch in loader) == 300
 
@@ -252,15 +334,18 @@ def test_a_number_of_rows_stays_one(table: pa.Table) -> None:
     assert find_rows(table, buffer_size=1_234) == 1_234
     for size in (0, "all", 1.5, None):
         with pytest.raises(ValueError, match="buffer_size="):
-            arrowdl.Loader(table, 8, buffer_size=size)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="buffer_size="):
-        arrowdl.Loader.mix({"a": table}, 8, weights={"a": 1}, buffer_size="all")  # type: ignore
+            arrowdl.Shuffle(size)  # type: ignore[arg-type]
 
 
 def test_a_mixture_shares_the_buffer(table: pa.Table) -> None:
     wide = pa.table({"x": table["x"], "y": table["c0"]})
     narrow = wide.slice(0, 1_000)
-    loader = arrowdl.Loader.mix({"a": wide, "b": narrow}, 8, weights={"a": 1, "b": 1}, shuffle=True)
+    loader = arrowdl.Loader.mix(
+        {"a": wide, "b": narrow},
+        weights={"a": 1, "b": 1},
+        shuffle=True,
+        ranks=arrowdl.Ranks(global_batch_size=8),
+    )
     members = loader._source.members  # type: ignore[union-attr]
     rows = loader.state_dict()["buffer_size"]
     assert rows == 1 << 24
@@ -270,10 +355,10 @@ def test_a_mixture_shares_the_buffer(table: pa.Table) -> None:
 def test_the_windows_of_buckets_stay_small(table: pa.Table) -> None:
     lengths = pa.table({"n": pa.array(range(100_000), pa.int32())})
     for shuffle in (False, True):
-        loader = arrowdl.Loader(lengths, 8, bucket_by="n", shuffle=shuffle)
+        loader = arrowdl.Loader(lengths, 8, batching=arrowdl.Buckets("n"), shuffle=shuffle)
         assert loader.state_dict()["steps"]["window"] == 65_536
     wide = pa.table({"n": ["a" * 100_000] * 100})
-    loader = arrowdl.Loader(wide, 8, bucket_by="n")
+    loader = arrowdl.Loader(wide, 8, batching=arrowdl.Buckets("n"))
     assert 1_000 < loader.state_dict()["steps"]["window"] < 4_000
 
 
@@ -283,7 +368,7 @@ def test_the_windows_of_buckets_stay_small(table: pa.Table) -> None:
 def test_a_state_keeps_its_number_of_rows(folder: Path) -> None:
     """The columns that are read decide on what fits, and not on the rows of an epoch."""
     path = folder / "forty"
-    saved = arrowdl.Loader(path, 100, framework="numpy", shuffle=True, buffer_size=70_000)
+    saved = arrowdl.Loader(path, 100, framework="numpy", shuffle=arrowdl.Shuffle(70_000))
     expected = [batch["x"].tolist() for batch in saved]
     saved.set_epoch(0)
     batches = iter(saved)
@@ -309,7 +394,10 @@ def test_a_state_of_a_mixture_keeps_its_number_of_rows(table: pa.Table) -> None:
         sources = {"a": table.select(["x"]), "b": table.slice(0, 999).select(["x"])}
         weights = {"a": 3, "b": 1}
         return arrowdl.Loader.mix(
-            sources, 96, weights=weights, shuffle=True, framework="numpy", **options
+            sources,
+            weights=weights,
+            framework="numpy",
+            **group(global_batch_size=96, shuffle=True, **options),
         )
 
     saved = make(buffer_size=5_000)
@@ -332,8 +420,7 @@ def test_a_stream_that_fits_has_states(table: pa.Table) -> None:
             lambda: batches(made.schema, made.to_batches(max_chunksize=chunk)),
             50,
             framework="numpy",
-            shuffle=True,
-            **options,
+            **group(shuffle=True, **options),
         )
 
     chunk = 7
@@ -376,19 +463,19 @@ def test_a_buffer_that_is_too_small_is_logged(
     folder: Path, table: pa.Table, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "arrowdl.loader")
-    loader = arrowdl.Loader(folder / "40 units.parquet", 8, shuffle=True, buffer_size=50_000)
+    loader = arrowdl.Loader(folder / "40 units.parquet", 8, shuffle=arrowdl.Shuffle(50_000))
     (record,) = caplog.records
     assert record.levelno == logging.INFO
     text = record.getMessage()
     assert "has 50000 of 400000 rows" in text
-    assert "rows of 8 of 40 row groups" in text
-    assert "buffer_size=400000 mixes all" in text
+    assert "rows of 12 of 40 row groups" in text
+    assert "shuffle=Shuffle(400000) mixes all" in text
     next(iter(loader))
     loader.map(len)
     assert len(caplog.records) == 1
     caplog.clear()
     arrowdl.Loader(folder / "40 units.parquet", 8, shuffle=True)
-    arrowdl.Loader(folder / "40 units.parquet", 8, buffer_size=8)
+    arrowdl.Loader(folder / "40 units.parquet", 8)
     arrowdl.Loader(table, 8, shuffle=True)
     assert not caplog.records
 
@@ -403,7 +490,12 @@ def test_a_few_row_groups_that_do_not_fit_are_a_warning(
         assert len(caplog.records) == count
     assert "(what fits into 256 MiB)" in caplog.text
     caplog.clear()
-    arrowdl.Loader.mix({"a": folder / "4 units.parquet"}, 8, weights={"a": 1}, shuffle=True)
+    arrowdl.Loader.mix(
+        {"a": folder / "4 units.parquet"},
+        weights={"a": 1},
+        shuffle=True,
+        ranks=arrowdl.Ranks(global_batch_size=8),
+    )
     assert 'rows of "a"' in caplog.text
 
 
@@ -415,14 +507,10 @@ def test_a_packed_rank_gets_rows_from_everywhere() -> None:
     )
     loader = arrowdl.Loader(
         pa.table({"tok": tokens}),
-        pack=arrowdl.Pack("tok", 8),
-        global_batch_size=64,
-        splits=8,
+        batching=arrowdl.Pack("tok", 8),
+        ranks=arrowdl.Ranks(2, 8, global_batch_size=64, splits=8),
         framework="numpy",
-        shuffle=True,
-        buffer_size=rows,
-        rank=2,
-        world_size=8,
+        shuffle=arrowdl.Shuffle(rows),
     )
     seen = np.concatenate([np.asarray(batch["tok"]).ravel() for batch in loader])
     assert seen.min() < rows * 0.1
@@ -441,7 +529,7 @@ def test_states_of_buckets_move_to_the_size_of_auto(
     def make(size: Any) -> arrowdl.Loader:
         options: dict[str, Any] = {"seed": 3, "bucket_by": "tokens", "ragged": "padded"}
         options |= {"shuffle": shuffle, "splits": splits, "columns": ["id", "tokens"]}
-        return arrowdl.Loader(table, 20, framework="numpy", buffer_size=size, **options)
+        return arrowdl.Loader(table, 20, framework="numpy", **group(buffer_size=size, **options))
 
     def read(loader: arrowdl.Loader) -> list[list[int]]:
         return [batch["id"].tolist() for batch in loader]

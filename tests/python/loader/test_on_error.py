@@ -22,6 +22,7 @@ from arrowdl.loader._skip.numbers import MISSING, read_numbers
 from arrowdl.loader._skipped import CANNOT_READ, NUMBER, can_skip
 from arrowdl.loader._sources.base import IndexedSource
 from helpers.faults import flip_value, open_checked, truncate, write_checked
+from helpers.options import group
 from helpers.ranks import Ranks
 
 Batches = list[dict[str, Any]]
@@ -44,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 
 def open_skipping(source: Any, batch_size: int = 10, **options: Any) -> arrowdl.Loader:
     options = {"framework": "numpy", "on_error": "skip", "max_skipped_rows": MANY} | options
-    return arrowdl.Loader(source, batch_size, **options)
+    return arrowdl.Loader(source, batch_size, **group(**options))
 
 
 def read(loader: Any) -> list[list[int]]:
@@ -75,11 +76,11 @@ def read_messages(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_the_first_error_is_raised_by_default(folder: Path) -> None:
     flip_value(folder / "1.parquet", 2)
     for options in ({}, {"shuffle": True}, {"num_workers": 1}, {"num_threads": 2}):
-        loader = arrowdl.Loader(open_checked(folder), 10, framework="numpy", **options)
+        loader = arrowdl.Loader(open_checked(folder), 10, framework="numpy", **group(**options))
         with pytest.raises(OSError, match="CRC checksum verification failed") as caught:
             list(loader)
         assert [note for note in caught.value.__notes__ if ADVICE in note] == [
-            f"{ADVICE} without what cannot be read, up to max_skipped_rows= (by default a "
+            f"{ADVICE} without what cannot be read, up to Skip(max_rows=...) (by default a "
             "tenth of the rows), and logs it"
         ]
 
@@ -87,7 +88,7 @@ def test_the_first_error_is_raised_by_default(folder: Path) -> None:
 def test_only_damaged_files_are_said_to_be_skipped(folder: Path) -> None:
     def fail(source: Any, **options: Any) -> str:
         with pytest.raises(Exception) as caught:  # noqa: PT011
-            list(arrowdl.Loader(source, 10, **{"framework": "numpy", **options}))
+            list(arrowdl.Loader(source, 10, **group(**{"framework": "numpy", **options})))
         return "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
 
     above = ds.field("id") > 20
@@ -102,10 +103,13 @@ def test_only_damaged_files_are_said_to_be_skipped(folder: Path) -> None:
     skipping = {"on_error": "skip", "max_skipped_rows": 10}
     for options in ({}, {"filter": above}):
         text = fail(open_checked(folder), **skipping, **options)
-        assert "max_skipped_rows=10 allows no more" in text
+        assert "Skip.max_rows=10 allows no more" in text
         assert ADVICE not in text
     mixed = arrowdl.Loader.mix(
-        {"a": open_checked(folder)}, 10, weights={"a": 1}, framework="numpy", **skipping
+        {"a": open_checked(folder)},
+        weights={"a": 1},
+        framework="numpy",
+        **group(global_batch_size=10, **skipping),
     )
     with pytest.raises(OSError, match="CRC checksum") as caught:
         list(mixed)
@@ -136,7 +140,11 @@ def test_a_filter_that_fails_is_not_skipped(folder: Path, kind: str, filter: Any
     extra = {"decoder": "polars"} if kind == "decoder" else {}
     for options in ({}, {"on_error": "skip", "max_skipped_rows": MANY}):
         with pytest.raises(ValueError, match=r"^filter=.* cannot be evaluated on the rows") as got:
-            list(arrowdl.Loader(source, 10, framework="numpy", filter=filter, **options, **extra))
+            list(
+                arrowdl.Loader(
+                    source, 10, framework="numpy", filter=filter, **group(**options, **extra)
+                )
+            )
         assert str(folder) in str(got.value.__notes__)
         assert ADVICE not in str(got.value.__notes__)
         assert CANNOT_READ not in str(got.value.__notes__)
@@ -156,7 +164,7 @@ def test_a_type_that_does_not_suit_is_not_skipped(folder: Path, column: str) -> 
     source = ds.dataset(folder, schema=schema.set(place, pa.field(column, pa.int8())))
     for options in ({}, {"on_error": "skip", "max_skipped_rows": MANY}, {"columns": [column]}):
         with pytest.raises(ValueError, match=f'"{column}" of .* fit int8') as caught:
-            list(arrowdl.Loader(source, 10, framework="numpy", **options))
+            list(arrowdl.Loader(source, 10, framework="numpy", **group(**options)))
         assert ADVICE not in str(getattr(caught.value, "__notes__", ""))
     flip_value(folder / "1.parquet", 2)
     wide = ds.dataset(
@@ -390,10 +398,8 @@ def test_options_are_checked() -> None:
     table = make_table(0)
     with pytest.raises(ValueError, match="on_error='ignore': expected 'raise' or 'skip'"):
         arrowdl.Loader(table, 10, on_error="ignore")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="max_skipped_rows=3 belongs to on_error='skip'"):
-        arrowdl.Loader(table, 10, max_skipped_rows=3)
-    with pytest.raises(ValueError, match="max_skipped_rows=-1: expected an int of at least 0"):
-        arrowdl.Loader(table, 10, on_error="skip", max_skipped_rows=-1)
+    with pytest.raises(ValueError, match=r"Skip\.max_rows=-1: expected an int of at least 0"):
+        arrowdl.Loader(table, 10, on_error=arrowdl.Skip(-1))
 
 
 def test_a_column_with_the_name_of_the_numbers() -> None:
@@ -478,7 +484,7 @@ def test_a_tenth_of_the_rows_may_be_skipped(folder: Path) -> None:
         ids.extend(i for batch in batches for i in batch["id"][: loader.valid_rows].tolist())
     notes = "\n".join(caught.value.__notes__)
     assert "has skipped 40 rows in this epoch on this rank (2 errors)" in notes
-    assert "max_skipped_rows=30 allows no more" in notes
+    assert "Skip.max_rows=30 allows no more" in notes
     assert ids == [i for i in all_but(range(75, 100)) if i < 225]
     again = open_skipping(open_checked(folder))
     again.load_state_dict(loader.state_dict())
@@ -495,8 +501,8 @@ def test_no_row_may_be_skipped(folder: Path) -> None:
 
 def test_nothing_can_be_read(tmp_path: Path) -> None:
     write_checked(tmp_path / "0.parquet", make_table(0), 50)
-    for group in (0, 1):
-        flip_value(tmp_path / "0.parquet", group)
+    for number in (0, 1):
+        flip_value(tmp_path / "0.parquet", number)
     with pytest.raises(OSError, match="CRC checksum") as caught:
         list(open_skipping(open_checked(tmp_path)))
     assert "found no row that can be read" in "\n".join(caught.value.__notes__)
@@ -598,8 +604,8 @@ def test_rows_of_a_shuffled_batch_are_named(folder: Path) -> None:
 def test_ranks_have_as_many_batches(
     folder: Path, ranks: int, workers: int, splits: int | None
 ) -> None:
-    for group in range(4):  # all rows of a rank, of three
-        flip_value(folder / "1.parquet", group)
+    for number in range(4):  # all rows of a rank, of three
+        flip_value(folder / "1.parquet", number)
     (folder / "9.parquet").write_bytes(b"")
     dataset = open_checked([str(folder / f"{i}.parquet") for i in (0, 1, 2)])
 
@@ -662,8 +668,7 @@ def test_mixtures(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     table = make_table(1_000)
     loader = arrowdl.Loader.mix(
         {"files": open_checked(folder), "table": table},
-        global_batch_size=8,
-        splits=4,
+        ranks=arrowdl.Ranks(global_batch_size=8, splits=4),
         weights={"files": 3, "table": 1},
         stop="all",
         origin="source",
@@ -678,7 +683,7 @@ def test_mixtures(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     stats = loader.stats()
     read_rows = [(entry.path, entry.ranges, entry.row_group) for entry in stats.skipped]
     assert (str(folder / "0.parquet"), ((25, 50),), 1) in read_rows
-    assert any(path == "table" and group is None for path, _, group in read_rows)
+    assert any(path == "table" and unit is None for path, _, unit in read_rows)
     assert stats.rows + stats.skipped_rows == loader._source.num_rows  # type: ignore[union-attr]
     assert len(steps) == len(loader)
     assert len(read_messages(caplog)) == len(stats.skipped)
@@ -693,7 +698,7 @@ def test_a_mixture_names_what_its_loaders_have_left_out(
     for on_error in ("raise", "skip"):
         mixed = arrowdl.Loader.mix(
             {"own": own, "table": make_table(1_000).select(["id"])},
-            global_batch_size=8,
+            ranks=arrowdl.Ranks(global_batch_size=8),
             weights={"own": 1, "table": 1},
             framework="numpy",
             on_error=on_error,

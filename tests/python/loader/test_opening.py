@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._progress import OpeningLine
 from arrowdl.loader._storage.threads import map_in_threads
+from helpers.options import group
 from helpers.processes import run_python
 from helpers.stores import MemoryStore
 
@@ -41,7 +42,7 @@ def write(path: Path, table: pa.Table = TABLE) -> Path:
 
 
 def read(source: Any, name: str = "id", **options: Any) -> list[Any]:
-    loader = arrowdl.Loader(source, 4, **{"framework": "numpy", **options})
+    loader = arrowdl.Loader(source, 4, **group(**{"framework": "numpy", **options}))
     return [value for batch in loader for value in batch[name].tolist()]
 
 
@@ -125,7 +126,7 @@ def test_a_file_of_another_format(tmp_path: Path, start: bytes, what: str) -> No
         read(tmp_path)
     assert "(.arrows)" in str(caught.value)
     loader = arrowdl.Loader(
-        tmp_path, 10, framework="numpy", columns=["id"], on_error="skip", max_skipped_rows=100
+        tmp_path, 10, framework="numpy", columns=["id"], on_error=arrowdl.Skip(100)
     )
     assert [i for batch in loader for i in batch["id"].tolist()] == list(range(10))
     store = MemoryStore({own.name: own.read_bytes() for own in tmp_path.iterdir()})
@@ -139,7 +140,7 @@ def test_an_ending_is_looked_at_once(tmp_path: Path) -> None:
     store = MemoryStore({f"d/{i}.x": data for i in range(50)})
     looked = MemoryStore({f"d/{i}.parquet": data for i in range(50)})
     for own in (store, looked):
-        arrowdl.Loader("d", 10, filesystem=own.open())
+        arrowdl.Loader("d", 10, storage=arrowdl.Storage(filesystem=own.open()))
     assert store.count("read") <= looked.count("read") + 1
 
 

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from helpers import transforms
+from helpers.options import group
 from torch.utils.data import DataLoader
 
 TABLE = pa.table({"x": [1, 2, 3], "y": [1.0, 2.0, 3.0]})
@@ -38,7 +39,7 @@ TABLE = pa.table({"x": [1, 2, 3], "y": [1.0, 2.0, 3.0]})
         ),
         ({"shuffle": "no"}, "shuffle='no': expected True or False"),
         ({"drop_last": None}, "drop_last=None: expected True or False"),
-        ({"memory_map": "r"}, "memory_map='r': expected True or False"),
+        ({"memory_map": "r"}, "Storage.memory_map='r': expected True or False"),
         (
             {"columns": {"x": "a"}},
             "give a list of names, in the order of the batch's columns; transf",
@@ -48,11 +49,13 @@ TABLE = pa.table({"x": [1, 2, 3], "y": [1.0, 2.0, 3.0]})
 )
 def test_an_option_is_checked_when_it_is_given(options: dict[str, Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=re.escape(message)):
-        arrowdl.Loader(TABLE, 2, **options)
+        arrowdl.Loader(TABLE, 2, **group(**options))
 
 
 def test_bools_of_numpy_are_bools() -> None:
-    loader = arrowdl.Loader(TABLE, 2, drop_last=np.bool_(True), memory_map=np.bool_(False))
+    loader = arrowdl.Loader(
+        TABLE, 2, drop_last=np.bool_(True), storage=arrowdl.Storage(memory_map=np.bool_(False))
+    )
     assert len(loader) == 1
 
 
@@ -173,7 +176,7 @@ def test_closing_while_another_thread_waits_ends_its_loop(options: dict[str, Any
     before = set(multiprocessing.active_children())
     table = pa.table({"x": range(100)})
     loader = arrowdl.Loader(
-        table, 1, framework="numpy", transform=transforms.sleep_shortly, **options
+        table, 1, framework="numpy", transform=transforms.sleep_shortly, **group(**options)
     )
     begun, seen, errors = threading.Event(), [], []
 
@@ -227,7 +230,7 @@ def test_an_error_in_the_block_comes_out_of_it() -> None:
 
 
 def test_the_rank_is_in_the_repr(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert repr(arrowdl.Loader(TABLE, 1, rank=1, world_size=4)).endswith("rank 1 of 4>")
+    assert repr(arrowdl.Loader(TABLE, 1, ranks=arrowdl.Ranks(1, 4))).endswith("rank 1 of 4>")
     loader = arrowdl.Loader(TABLE, 1)
     assert repr(loader).endswith("epoch 0, rank 0 of 1>")
     monkeypatch.setenv("RANK", "2")

@@ -1,4 +1,4 @@
-"""`Loader(pack=)`: its columns, what it refuses, its states, what is read, streams and workers."""
+"""Packed blocks: their columns, what it refuses, its states, what is read, streams and workers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._parquet.dataset import DatasetSource
 from arrowdl.loader._sources.table import TableSource
+from helpers.options import group
 
 LISTS = [[11, 12, 13], [21, 22], [31, 32, 33, 34, 35], [], [41]]
 TABLE = pa.table(
@@ -29,7 +30,7 @@ PACK = arrowdl.Pack("tokens", 4)
 
 def make_loader(source: Any = TABLE, batch_size: int = 2, **options: Any) -> arrowdl.Loader:
     options = {"framework": "numpy", "rank": 0, "world_size": 1, "pack": PACK} | options
-    return arrowdl.Loader(source, batch_size, **options)
+    return arrowdl.Loader(source, batch_size, **group(**options))
 
 
 def read_blocks(loader: arrowdl.Loader, count: int | None = None) -> list[list[int]]:
@@ -102,9 +103,8 @@ def test_ranks_without_blocks_repeat_one() -> None:
 
 
 WRONG = {
-    "no pack": ({"pack": "tokens"}, TypeError, r"pack='tokens': give arrowdl.Pack\("),
+    "no pack": ({"pack": "tokens"}, TypeError, r"batching='tokens': expected arrowdl\.Pack\("),
     "stack": ({"stack": {"x": ["source"]}}, ValueError, "leave stack= out"),
-    "buckets": ({"bucket_by": "tokens"}, ValueError, 'pack= and bucket_by="tokens"'),
     "no column": ({"columns": ["labels"]}, ValueError, r'names "tokens", .* \[\'labels\'\]'),
     "no list": ({"pack": arrowdl.Pack("source", 4)}, TypeError, '"source" is of'),
     "length": ({"pack": arrowdl.Pack("tokens", 0)}, ValueError, "length=0: a block has 1 to"),
@@ -151,7 +151,7 @@ def test_resume_from_is_refused() -> None:
     ],
 )
 def test_arguments_of_other_types(options: Any, error: Any, message: str) -> None:
-    with pytest.raises(error, match=f"^{message}$"):
+    with pytest.raises(error, match=rf"^Pack\.{message}$"):
         arrowdl.Pack(**{"column": "tokens", "length": 4, **options})
 
 
@@ -166,7 +166,7 @@ def test_sizes_of_numpy() -> None:
 
 
 def test_what_is_refused_later() -> None:
-    with pytest.raises(TypeError, match="a block of pack= has several"):
+    with pytest.raises(TypeError, match=r"a block of batching=Pack\(\.\.\.\) has several"):
         make_loader().map_dataset()
     with pytest.raises(ValueError, match='row 2 has 5 items in "tokens", and a block has 4'):
         len(make_loader(pack=arrowdl.Pack("tokens", 4, long="raise")))
@@ -179,22 +179,28 @@ def test_what_is_refused_later() -> None:
 
 
 def test_mixtures_that_are_refused() -> None:
-    with pytest.raises(ValueError, match='the Loader "a" has pack=: give it to '):
-        arrowdl.Loader.mix({"a": make_loader()}, 2, weights={"a": 1})
+    with pytest.raises(
+        ValueError, match=r'the Loader "a" has batching=Pack\(\.\.\.\): give it to '
+    ):
+        arrowdl.Loader.mix(
+            {"a": make_loader()}, weights={"a": 1}, ranks=arrowdl.Ranks(global_batch_size=2)
+        )
     empty = pa.table({"tokens": pa.array([[], []], pa.list_(pa.int32()))})
     weights = {"a": 1, "b": 1}
 
     def mix(sources: Any, **options: Any) -> arrowdl.Loader:
         sources = dict(zip("ab", sources, strict=True))
         options = {"weights": weights, "pack": PACK, "framework": "numpy", "splits": 2} | options
-        return arrowdl.Loader.mix(sources, 2, **options)
+        return arrowdl.Loader.mix(sources, **group(global_batch_size=2, **options))
 
     for stop in ("all", "repeat"):
         with pytest.raises(ValueError, match='no source has a row with tokens in "tokens"'):
             next(iter(mix([empty, empty], stop=stop)))
     assert list(mix([empty, empty])) == []
     tokens = TABLE.select(["tokens"])
-    with pytest.raises(ValueError, match="pack= with weights that change at a step"):
+    with pytest.raises(
+        ValueError, match=r"batching=Pack\(\.\.\.\) with weights that change at a step"
+    ):
         mix([tokens, tokens], weights={0: weights, 5: {"a": 1, "b": 2}})
     loader = mix([tokens, tokens], stop="repeat")
     next(iter(loader))
@@ -208,7 +214,12 @@ def test_mixtures_that_are_refused() -> None:
 def test_a_mixture_says_where_documents_are_from() -> None:
     sources = {"a": TABLE.select(["tokens"]), "b": TABLE.select(["tokens"])}
     loader = arrowdl.Loader.mix(
-        sources, 2, weights={"a": 1, "b": 1}, pack=PACK, splits=1, origin="from", framework="numpy"
+        sources,
+        weights={"a": 1, "b": 1},
+        batching=PACK,
+        ranks=arrowdl.Ranks(global_batch_size=2, splits=1),
+        origin="from",
+        framework="numpy",
     )
     assert next(iter(loader))["from"][0].tolist() == [1, 0, 0, 1]
 
@@ -228,10 +239,12 @@ def test_states() -> None:
     other = make_loader(make_documents(60), shuffle=True, buffer_size=16, batch_size=3)
     other.load_state_dict(state)
     assert read + read_blocks(other) == expected
-    packs = {"pack=None": None, "'length': 5": arrowdl.Pack("tokens", 5)}
+    packs = {"batching=None": None, "'length': 5": arrowdl.Pack("tokens", 5)}
     for text, pack in packs.items():
         changed = make_loader(make_documents(60), shuffle=True, buffer_size=16, pack=pack)
-        with pytest.raises(ValueError, match=f"the state is of pack=.*{text}.*the pack of the st"):
+        with pytest.raises(
+            ValueError, match=f"the state is of batching=.*{text}.*the pack of the st"
+        ):
             changed.load_state_dict(state)
     state["stages"] = [[1, 1, 2, 0, 999]]
     with pytest.raises(ValueError, match=r"stages\[0\] says that .*, for "):

@@ -1,4 +1,4 @@
-"""`Loader(pack=)`: blocks as rows, of the same steps on any number of ranks, with exact resumes."""
+"""Packed blocks as rows, of the same steps on any number of ranks, with exact resumes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._epoch.block_plan import BlockPlan
+from helpers.options import group
 from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, divisors, read_with_stops, worlds
 from hypothesis import given, settings
@@ -66,8 +67,8 @@ class World(Ranks):
         def make(**rank: int) -> arrowdl.Loader:
             given = {"framework": "numpy", "transform": get_tokens} | options | rank
             if isinstance(source, dict):
-                return arrowdl.Loader.mix(source, **given)
-            return arrowdl.Loader(source, **given)
+                return arrowdl.Loader.mix(source, **group(**given))
+            return arrowdl.Loader(source, **group(**given))
 
         super().__init__(make, ranks, workers)
 
@@ -81,10 +82,7 @@ def pack_rows(source: Any, options: dict[str, Any], epoch: int) -> list[Block]:
         7,
         framework="numpy",
         columns=["tokens"],
-        buffer_size=size,
-        rank=0,
-        world_size=1,
-        **shuffle,
+        **group(buffer_size=size, rank=0, world_size=1, **shuffle),
     )
     loader.set_epoch(epoch)
     rows = [
@@ -222,7 +220,7 @@ def read_sequences(sources: Any, options: dict[str, Any], count: int) -> list[li
     plain = {name: value for name, value in options.items() if name not in ("pack", "stop")}
     splits = options["splits"]
     loader = arrowdl.Loader.mix(
-        sources, framework="numpy", stop="repeat", **plain | {"global_batch_size": splits}
+        sources, framework="numpy", stop="repeat", **group(**plain | {"global_batch_size": splits})
     )
     rows = []
     for batch in itertools.islice(loader, count):
@@ -234,7 +232,9 @@ def read_sequences(sources: Any, options: dict[str, Any], count: int) -> list[li
 def count_sequence(sources: Any, options: dict[str, Any]) -> int:
     """Count the rows of each sequence of an epoch of a mixture that does not pack."""
     plain = {name: value for name, value in options.items() if name != "pack"}
-    return len(arrowdl.Loader.mix(sources, **plain | {"global_batch_size": options["splits"]}))
+    return len(
+        arrowdl.Loader.mix(sources, **group(**plain | {"global_batch_size": options["splits"]}))
+    )
 
 
 def pack_sequence(rows: list[list[int]], pack: arrowdl.Pack) -> tuple[list[Block], list[int]]:

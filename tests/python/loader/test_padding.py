@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from arrowdl.loader._batches.padding import Padding
 from arrowdl.loader._columns import ColumnOptions
+from helpers.options import group
 
 
 def count(rows: pa.RecordBatch, cut: slice = slice(None), **options: Any) -> tuple[int, int]:
@@ -57,7 +58,7 @@ def test_options_of_padding() -> None:
 def test_stats_have_the_padding_of_all_batches(options: dict[str, Any]) -> None:
     lengths = [i % 7 for i in range(50)]
     table = pa.Table.from_batches([make(lengths, pa.list_(pa.int8()))])
-    loader = arrowdl.Loader(table, 8, framework="numpy", ragged="padded", **options)
+    loader = arrowdl.Loader(table, 8, framework="numpy", **group(ragged="padded", **options))
     total = sum(batch["x"][0].size for batch in loader)
     stats = loader.stats()
     assert (stats.values, stats.values + stats.padding_values) == (sum(lengths), total)

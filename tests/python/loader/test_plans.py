@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader import FilePlan, Retries
 from fsspec.implementations.memory import MemoryFileSystem
+from helpers.options import group
 from helpers.plan_group import Group, share_plan
 from helpers.processes import run_python
 from helpers.random_cases import check_cases
@@ -33,7 +34,7 @@ QUICK = Retries(tries=2, first_wait=0.0)
 
 def load(source: Any, store: MemoryStore, **options: Any) -> arrowdl.Loader:
     options = {"columns": ["id"], "filesystem": store.open(), "retries": QUICK, **options}
-    return arrowdl.Loader(source, 16, framework="numpy", **options)
+    return arrowdl.Loader(source, 16, framework="numpy", **group(**options))
 
 
 def rows_of(loader: arrowdl.Loader) -> list[int]:
@@ -123,9 +124,9 @@ def test_what_does_not_fit_a_plan(store: MemoryStore, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"the types of \['noise'\] were not compared"):
         load("b", store, columns=["noise"], plan=plan)
     with pytest.raises(ValueError, match="in none of the stores"):
-        arrowdl.Loader("memory://other/b", 4, columns=["id"], plan=plan)
-    with pytest.raises(ValueError, match="plan= works on paths and URLs"):
-        arrowdl.Loader(pa.table({"id": [1]}), 4, columns=["id"], plan=plan)
+        arrowdl.Loader("memory://other/b", 4, columns=["id"], storage=arrowdl.Storage(plan=plan))
+    with pytest.raises(ValueError, match=r"Storage\.plan works on paths and URLs"):
+        arrowdl.Loader(pa.table({"id": [1]}), 4, columns=["id"], storage=arrowdl.Storage(plan=plan))
     with pytest.raises(TypeError, match=r"give what Loader\.plan"):
         load("b", store, plan=3)
     for text in ("", "{}", "[]", "3"):
@@ -194,7 +195,9 @@ def test_a_state_of_files_that_were_written_since(
         memory.pipe(f"{box}/{path}", written)
 
     def make() -> arrowdl.Loader:
-        return arrowdl.Loader(f"{box}/b", 16, framework="numpy", filesystem=memory)
+        return arrowdl.Loader(
+            f"{box}/b", 16, framework="numpy", storage=arrowdl.Storage(filesystem=memory)
+        )
 
     state = json.loads(json.dumps(make().state_dict()))
     assert [bool(digest) for digest in state["files"]] == [True, has_etags]
@@ -242,7 +245,10 @@ def test_a_state_of_local_files_that_were_written_since(
         table = pa.table({"word": ["in memory"] * ROWS})
         sources = {"a": paths[0], "b": paths[1], "c": table}
         return arrowdl.Loader.mix(
-            sources, weights=dict.fromkeys(sources, 1), global_batch_size=16, ragged="offsets"
+            sources,
+            weights=dict.fromkeys(sources, 1),
+            ranks=arrowdl.Ranks(global_batch_size=16),
+            ragged="offsets",
         )
 
     state = json.loads(json.dumps(make().state_dict()))
@@ -258,17 +264,17 @@ def test_local_files(tmp_path: Path) -> None:
     for i in range(3):
         (tmp_path / f"{i}.parquet").write_bytes(dump(i * ROWS))
     options: dict[str, Any] = {"framework": "numpy", "columns": ["id"]}
-    first = arrowdl.Loader(tmp_path, 16, **options)
+    first = arrowdl.Loader(tmp_path, 16, **group(**options))
     plan = first.plan()
-    again = arrowdl.Loader(tmp_path, 16, plan=plan, **options)
+    again = arrowdl.Loader(tmp_path, 16, **group(plan=plan, **options))
     again.load_state_dict(first.state_dict())
     assert rows_of(again) == rows_of(first) == ALL
     os.utime(tmp_path / "1.parquet", (9, 9))
     with pytest.raises(OSError, match=r"1\.parquet' has changed since the plan"):
-        arrowdl.Loader(tmp_path, 16, plan=plan, **options)
+        arrowdl.Loader(tmp_path, 16, **group(plan=plan, **options))
     (tmp_path / "1.parquet").unlink()
     with pytest.raises(FileNotFoundError, match=r"1\.parquet', which the plan has, is gone"):
-        arrowdl.Loader(tmp_path, 16, plan=plan, **options)
+        arrowdl.Loader(tmp_path, 16, **group(plan=plan, **options))
 
 
 def test_unreadable_files_are_skipped(store: MemoryStore) -> None:
@@ -333,11 +339,16 @@ def test_what_has_no_paths_has_no_plan(plan: str, store: MemoryStore, tmp_path: 
     sources: dict[str, Any] = {"x": dataset, "y": dataset}
     with pytest.raises(ValueError, match="give each Loader of the mixture its own"):
         arrowdl.Loader.mix(
-            sources, weights=dict.fromkeys(sources, 1), global_batch_size=4, plan=given
+            sources,
+            weights=dict.fromkeys(sources, 1),
+            ranks=arrowdl.Ranks(global_batch_size=4),
+            storage=arrowdl.Storage(plan=given),
         )
     for source in (pa.table({"id": [1]}), lambda: pa.table({"id": [1]}).to_reader()):
-        with pytest.raises(ValueError, match=r"plan= works on paths and URLs, tables .*, not on"):
-            arrowdl.Loader(source, 4, framework="numpy", plan=given)
+        with pytest.raises(
+            ValueError, match=r"Storage\.plan works on paths and URLs, tables .*, not on"
+        ):
+            arrowdl.Loader(source, 4, framework="numpy", storage=arrowdl.Storage(plan=given))
     assert not store.count("read")
 
 
@@ -349,7 +360,12 @@ import arrowdl, pyarrow as pa, pyarrow.parquet as pq
 
 def run(rank, folder):
     group.init_process_group("gloo", f"file://{folder}/group", rank=rank, world_size=2)
-    loader = arrowdl.Loader(f"{folder}/*.parquet", 4, framework="numpy", plan="share")
+    loader = arrowdl.Loader(
+        f"{folder}/*.parquet",
+        4,
+        framework="numpy",
+        storage=arrowdl.Storage(plan="share"),
+    )
     assert ("_dataset" in vars(loader._source)) and loader.plan().num_rows == 20
     print(sorted(i for batch in loader for i in batch["id"].tolist()), flush=True)
     group.destroy_process_group()
@@ -406,10 +422,17 @@ def test_a_plan_of_another_folder(tmp_path: Path) -> None:
         (tmp_path / name / "x.parquet").write_bytes(dump(0))
     plan = arrowdl.Loader(tmp_path / "a", 16, framework="numpy").plan()
     for path in ("a", "a/", "*", "a/*.parquet", "a/x.parquet", "**/*.parquet"):
-        assert arrowdl.Loader(tmp_path / path, 16, framework="numpy", plan=plan).plan() == plan
+        assert (
+            arrowdl.Loader(
+                tmp_path / path, 16, framework="numpy", storage=arrowdl.Storage(plan=plan)
+            ).plan()
+            == plan
+        )
     for path in ("b", "b/*.parquet", "ab"):
         with pytest.raises(ValueError, match=r"a/x\.parquet', which is not at or below"):
-            arrowdl.Loader(tmp_path / path, 16, framework="numpy", plan=plan)
+            arrowdl.Loader(
+                tmp_path / path, 16, framework="numpy", storage=arrowdl.Storage(plan=plan)
+            )
 
 
 def sign(found: Any) -> bytes:
@@ -480,4 +503,10 @@ def test_columns_that_only_a_filter_reads_were_compared(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [3], "y": [0.1]}), tmp_path / "1.parquet")
     plan = arrowdl.Loader(tmp_path, 2, columns=["x"]).plan()
     with pytest.raises(ValueError, match=r"the types of \['y'\] were not compared"):
-        arrowdl.Loader(tmp_path, 2, columns=["x"], filter=ds.field("y") <= 0.1, plan=plan)
+        arrowdl.Loader(
+            tmp_path,
+            2,
+            columns=["x"],
+            filter=ds.field("y") <= 0.1,
+            storage=arrowdl.Storage(plan=plan),
+        )

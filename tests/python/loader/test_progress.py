@@ -10,6 +10,7 @@ import arrowdl
 import pyarrow as pa
 import pytest
 import tqdm.auto
+from helpers.options import group
 
 TABLE = pa.table({"id": pa.array(range(96), pa.int32())})
 
@@ -34,7 +35,7 @@ def bars(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
 
 
 def make(source: Any = TABLE, batch_size: int | None = 8, **options: Any) -> arrowdl.Loader:
-    return arrowdl.Loader(source, batch_size, framework="numpy", progress=True, **options)
+    return arrowdl.Loader(source, batch_size, framework="numpy", **group(progress=True, **options))
 
 
 def read(loader: arrowdl.Loader, batches: int) -> Any:

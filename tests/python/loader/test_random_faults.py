@@ -9,6 +9,7 @@ from typing import Any
 import arrowdl
 import pyarrow as pa
 from helpers.faults import flip_value, open_checked, write_checked
+from helpers.options import group
 from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, Steps, divisors
 from hypothesis import given, settings
@@ -29,16 +30,16 @@ class Files:
         for i, end in enumerate(self.ends):
             table = pa.table({"id": pa.array(range(start, end), pa.int64())})
             write_checked(self.paths[i], table, group_rows)
-            for group, first in enumerate(range(start, end, group_rows)):
+            for number, first in enumerate(range(start, end, group_rows)):
                 own = range(first, min(end, first + group_rows))
-                self.groups.append((i, group, own))
+                self.groups.append((i, number, own))
             start = end
         self.bad: set[int] = set()
 
     def damage(self, numbers: list[int]) -> None:
         for number in {i % len(self.groups) for i in numbers}:
-            file, group, rows = self.groups[number]
-            flip_value(self.paths[file], group)
+            file, unit, rows = self.groups[number]
+            flip_value(self.paths[file], unit)
             self.bad |= set(rows)
 
     def remove(self, numbers: list[int]) -> None:
@@ -96,10 +97,7 @@ class World(Ranks):
                 source,
                 case["size"] // ranks,
                 framework="numpy",
-                on_error="skip",
-                max_skipped_rows=MANY,
-                **rank,
-                **case["options"],
+                **group(on_error="skip", max_skipped_rows=MANY, **rank, **case["options"]),
             )
             return loader if kept is None else loader.filter(lambda b: b["id"] % kept == 0)
 
@@ -177,14 +175,16 @@ def test_random_transforms_that_fail(case: dict[str, Any]) -> None:
         return arrowdl.Loader(
             table,
             case["size"],
-            shuffle=case["shuffle"],
-            buffer_size=20,
             framework="numpy",
             num_threads=case["threads"],
-            on_error="skip",
-            max_skipped_rows=MANY,
-            **{"transform_arrow" if case["is_arrow"] else "transform": transform},
-            **rank,
+            **group(
+                shuffle=case["shuffle"],
+                buffer_size=20,
+                on_error="skip",
+                max_skipped_rows=MANY,
+                **{"transform_arrow" if case["is_arrow"] else "transform": transform},
+                **rank,
+            ),
         )
 
     first = Ranks(make, case["ranks"], 0)

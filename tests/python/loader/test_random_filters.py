@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from arrowdl.loader._tables.data_files import DataFilesSource
 from arrowdl.loader._tables.fields import TableField
 from arrowdl.loader._tables.version import DataFile, TableVersion
+from helpers.options import group
 from helpers.random_cases import check_cases
 
 NAN, INF = float("nan"), float("inf")
@@ -323,7 +324,7 @@ class Case:
 
 
 def read(source: Any, **options: Any) -> list[int]:
-    loader = arrowdl.Loader(source, 5, columns=["id"], framework="numpy", **options)
+    loader = arrowdl.Loader(source, 5, columns=["id"], framework="numpy", **group(**options))
     found = [i for batch in loader for i in batch["id"].tolist()]
     return sorted(found) if options.get("shuffle") else found
 

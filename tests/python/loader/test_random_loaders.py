@@ -15,6 +15,7 @@ import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from helpers.options import group
 from helpers.random_cases import check_cases
 
 SOURCES = ["table", "parquet", "ipc", "dataset", "reader"]
@@ -140,12 +141,8 @@ class Epoch:
                 self.source,
                 batch_size,
                 framework="numpy",
-                rank=rank,
-                world_size=world,
                 prefetch=self.rng.choice([0, 1, 3]),
-                **self.order,
-                **self.columns,
-                **options,
+                **group(rank=rank, world_size=world, **self.order, **self.columns, **options),
             )
             if state is not None:
                 loader.load_state_dict(state)

@@ -1,4 +1,4 @@
-"""What a Loader does where pyarrow's scanner would hang or crash, and memory_map=False."""
+"""What a Loader does where pyarrow's scanner would hang or crash, and without maps."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
+from helpers.options import group
 from helpers.processes import run_python
 
 TABLE = pa.table(
@@ -36,7 +37,7 @@ def write_ipc(path: Path, table: pa.Table, rows: int = 40, compression: str | No
 
 
 def read(source: Any, **arguments: Any) -> dict[str, list[Any]]:
-    loader = arrowdl.Loader(source, 33, framework="numpy", nulls="nan", **arguments)
+    loader = arrowdl.Loader(source, 33, framework="numpy", nulls="nan", **group(**arguments))
     columns: dict[str, list[Any]] = {}
     for batch in loader:
         for name, values in batch.items():
@@ -190,9 +191,11 @@ for i in range(8):
 F = ds.field("x") > 5
 for kind, paths in files.items():
     for memory_map in (True, False):
-        for what in ({"filter": F}, {"columns": ["y"], "filter": F, "shuffle": True}):
+        storage = arrowdl.Storage(memory_map=memory_map)
+        shuffled = {"shuffle": arrowdl.Shuffle(32)}
+        for what in ({"filter": F}, {"columns": ["y"], "filter": F, **shuffled}):
             loader = arrowdl.Loader(
-                paths, 16, framework="numpy", memory_map=memory_map, buffer_size=32, **what
+                paths, 16, framework="numpy", storage=storage, **what
             )
             for _ in range(epochs):
                 batches = iter(loader)
@@ -344,7 +347,11 @@ def test_files_are_not_mapped_where_that_is_not_wanted(
     path = write_ipc(tmp_path / "a.arrow", TABLE, compression=compression)
     is_mapped = {}
     for memory_map in (True, False):
-        batches = iter(arrowdl.Loader(path, 10, framework="numpy", memory_map=memory_map))
+        batches = iter(
+            arrowdl.Loader(
+                path, 10, framework="numpy", storage=arrowdl.Storage(memory_map=memory_map)
+            )
+        )
         next(batches)
         is_mapped[memory_map] = str(path) in Path("/proc/self/maps").read_text()
         del batches
@@ -358,5 +365,5 @@ def test_an_ipc_stream_has_to_be_mapped(tmp_path: Path) -> None:
     with pa.ipc.new_stream(path, TABLE.schema) as writer:
         writer.write_table(TABLE)
     assert read(path, columns=["x"]) == {"x": list(range(500))}
-    with pytest.raises(ValueError, match=r"stream format.*memory_map=False"):
-        arrowdl.Loader(path, 10, memory_map=False)
+    with pytest.raises(ValueError, match=r"stream format.*Storage.memory_map=False"):
+        arrowdl.Loader(path, 10, storage=arrowdl.Storage(memory_map=False))

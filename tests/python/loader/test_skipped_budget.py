@@ -1,4 +1,4 @@
-"""`Loader(max_skipped_rows=)`: of all ranks together, and in each pass of a mixture without end."""
+"""`Skip(max_rows=)`: of all ranks together, and in each pass of a mixture without end."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import arrowdl
 import pyarrow as pa
 import pytest
+from helpers.options import group
 
 TABLE = pa.table({"id": range(200), "tokens": [[i] * 4 for i in range(200)]})
 
@@ -35,7 +36,7 @@ def is_tenth(batch: dict[str, Any]) -> Any:
 
 
 @pytest.fixture
-def group(monkeypatch: pytest.MonkeyPatch) -> Any:
+def peers(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A double of torch.distributed: `rank` says whose Loader is read, in one process."""
     import torch
 
@@ -52,20 +53,16 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Any:
     return made
 
 
-def read_ranks(group: Any, bad: list[int], most: int) -> list[list[int]]:
+def read_ranks(peers: Any, bad: list[int], most: int) -> list[list[int]]:
     """The rows of each step, until a rank raises."""
     loaders = [
         arrowdl.Loader(
             TABLE,
-            global_batch_size=8,
-            splits=8,
+            ranks=arrowdl.Ranks(rank, 4, global_batch_size=8, splits=8),
             columns=["id"],
             framework="numpy",
-            on_error="skip",
-            max_skipped_rows=most,
+            on_error=arrowdl.Skip(most),
             transform=Failing(*bad),
-            rank=rank,
-            world_size=4,
         )
         for rank in range(4)
     ]
@@ -73,30 +70,26 @@ def read_ranks(group: Any, bad: list[int], most: int) -> list[list[int]]:
     steps: list[list[int]] = []
     while True:
         step: list[int] = []
-        for group.rank, (loader, iterator) in enumerate(zip(loaders, iterators, strict=True)):
+        for peers.rank, (loader, iterator) in enumerate(zip(loaders, iterators, strict=True)):
             if (batch := next(iterator, None)) is None:
                 return steps
             step += batch["id"][: loader.valid_rows].tolist()
         steps.append(step)
 
 
-def test_ranks_share_the_budget(group: Any) -> None:
+def test_ranks_share_the_budget(peers: Any) -> None:
     """One bad row of each rank, of which three may be skipped: the fourth is an error."""
     bad = [2, 53, 104, 155]
-    assert sum(map(len, read_ranks(group, bad, 4))) == 196
+    assert sum(map(len, read_ranks(peers, bad, 4))) == 196
     with pytest.raises(ZeroDivisionError, match="a bad row") as caught:
-        read_ranks(group, bad, 3)
+        read_ranks(peers, bad, 3)
     assert "1 rows in this epoch on this rank and 3 on others" in str(caught.value.__notes__)
     alone = arrowdl.Loader(
         TABLE,
-        global_batch_size=8,
-        splits=8,
+        ranks=arrowdl.Ranks(0, 1, global_batch_size=8, splits=8),
         columns=["id"],
-        on_error="skip",
-        max_skipped_rows=3,
+        on_error=arrowdl.Skip(3),
         transform=Failing(*bad),
-        rank=0,
-        world_size=1,
     )
     steps: list[Any] = []
     with pytest.raises(ZeroDivisionError):
@@ -110,11 +103,9 @@ def read_alone(rank: int, bad: list[int], most: int) -> Any:
         25,
         columns=["id"],
         framework="numpy",
-        on_error="skip",
-        max_skipped_rows=most,
+        on_error=arrowdl.Skip(most),
         transform=Failing(*bad),
-        rank=rank,
-        world_size=4,
+        ranks=arrowdl.Ranks(rank, 4),
     )
     rows = sum(loader.valid_rows for _ in loader)
     return rows, loader.stats().skipped_rows
@@ -144,15 +135,12 @@ def mix(
     return arrowdl.Loader.mix(
         {"x": TABLE},
         weights={"x": 1},
-        splits=splits,
         stop="repeat",
         framework="numpy",
-        ragged="offsets",
-        on_error="skip",
         transform=Failing(*bad),
-        rank=rank,
-        world_size=ranks,
-        **given,
+        **group(
+            splits=splits, ragged="offsets", on_error="skip", rank=rank, world_size=ranks, **given
+        ),
     )
 
 

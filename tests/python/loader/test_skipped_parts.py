@@ -1,4 +1,4 @@
-"""`Loader(on_error="skip", splits=)`: what a function that fails takes out of a step, on any ranks.
+"""`Loader(on_error="skip")` with splits: what a function that fails takes out of a step.
 
 A sequence gives a part of its rows to each step. A function that fails takes the whole part.
 """
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from helpers.options import group
 from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, Steps, divisors, worlds
 from helpers.written_files import write_parts
@@ -163,9 +164,9 @@ def make_ranks(
             other, own = make_table(20, 1_000), source
             if "filter" in given:  # of files alone
                 of_files = {"filter": given.pop("filter"), "columns": given.get("columns")}
-                own = arrowdl.Loader(source, 1, shuffle=True, seed=3, **of_files)
-            return extend(arrowdl.Loader.mix({"a": own, "b": other}, **given))
-        return extend(arrowdl.Loader(source, **given))
+                own = arrowdl.Loader(source, 1, **group(shuffle=True, seed=3, **of_files))
+            return extend(arrowdl.Loader.mix({"a": own, "b": other}, **group(**given)))
+        return extend(arrowdl.Loader(source, **group(**given)))
 
     return Ranks(make, ranks, workers)
 

@@ -16,6 +16,7 @@ import arrowdl
 import pyarrow as pa
 import pytest
 from helpers.faults import flip_value, open_checked, write_checked
+from helpers.options import group
 from helpers.processes import run_python
 from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, Steps, divisors, worlds
@@ -49,8 +50,8 @@ class Files:
         self.folder = folder
         self.groups: list[tuple[int, int, range]] = []
         for i, (start, stop) in enumerate([(0, self.cut), (self.cut, len(lengths))]):
-            for group, first in enumerate(range(start, stop, group_rows)):
-                self.groups.append((i, group, range(first, min(stop, first + group_rows))))
+            for number, first in enumerate(range(start, stop, group_rows)):
+                self.groups.append((i, number, range(first, min(stop, first + group_rows))))
         self.source = self.write("data", lengths)
 
     def write(self, name: str, lengths: list[int]) -> Any:
@@ -72,8 +73,8 @@ class Files:
         """Damage a column of each row group that is named; return their rows."""
         rows: set[int] = set()
         for number, column in {(i % len(self.groups), name) for i, name in faults}:
-            file, group, own = self.groups[number]
-            flip_value(self.folder / f"data/{file}.parquet", group, COLUMNS.index(column))
+            file, unit, own = self.groups[number]
+            flip_value(self.folder / f"data/{file}.parquet", unit, COLUMNS.index(column))
             rows |= set(own)
         return rows
 
@@ -82,7 +83,7 @@ def open_loader(source: Any, options: dict[str, Any], **rank: Any) -> arrowdl.Lo
     common = {"framework": "numpy", "ragged": "offsets", "max_skipped_rows": MANY}
     if options.get("on_error") != "skip":
         del common["max_skipped_rows"]
-    return arrowdl.Loader(source, **common | options, **rank)
+    return arrowdl.Loader(source, **group(**common | options, **rank))
 
 
 class World(Ranks):
@@ -297,7 +298,7 @@ class Group:
 
 
 @pytest.fixture
-def group(monkeypatch: pytest.MonkeyPatch) -> Group:
+def peers(monkeypatch: pytest.MonkeyPatch) -> Group:
     import torch
 
     made = Group(2)
@@ -308,7 +309,7 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Group:
 @pytest.mark.parametrize("options", [PACK, TOKENS, BUCKETS])
 @pytest.mark.parametrize("is_damaged_first", [False, True])
 def test_ranks_that_read_other_lengths_notice_it(
-    files: Files, group: Group, options: dict[str, Any], is_damaged_first: bool
+    files: Files, peers: Group, options: dict[str, Any], is_damaged_first: bool
 ) -> None:
     """Each at the first batch after all have begun: none goes on to steps that differ."""
     skipping = options | {"on_error": "skip", "world_size": 2}
@@ -318,41 +319,41 @@ def test_ranks_that_read_other_lengths_notice_it(
     damaged = open_loader(files.source, skipping | {"rank": int(not is_damaged_first)})
     loaders = [damaged, sound] if is_damaged_first else [sound, damaged]
     iterators = []
-    for group.rank, loader in enumerate(loaders):
+    for peers.rank, loader in enumerate(loaders):
         iterators.append(iter(loader))
-        if group.rank == 0:
+        if peers.rank == 0:
             next(iterators[0])  # alone: it does not wait
     known = [r"could read all rows", r"could not read the lengths of 5 rows \(\w+\)"]
     other, own = reversed(known) if is_damaged_first else known
     with pytest.raises(RuntimeError, match=f"rank 0 {other}, and rank 1 {own}: their steps would"):
         next(iterators[1])
-    group.rank = 0
+    peers.rank = 0
     with pytest.raises(RuntimeError, match=f"rank 1 {own}, and rank 0 {other}: their steps would"):
         next(iterators[0])
 
 
-def test_ranks_that_read_the_same_lengths_compare_once(files: Files, group: Group) -> None:
+def test_ranks_that_read_the_same_lengths_compare_once(files: Files, peers: Group) -> None:
     files.damage({(3, "tokens")})
     skipping = TOKENS | {"on_error": "skip", "world_size": 2}
     loaders = [open_loader(files.source, skipping | {"rank": i}) for i in range(2)]
     for epoch in range(2):
         counts = []
-        for group.rank, loader in enumerate(loaders):
+        for peers.rank, loader in enumerate(loaders):
             assert loader.epoch == epoch
             counts.append(sum(1 for _ in loader))
         assert counts[0] == counts[1]
     iterators = []
-    for group.rank, loader in enumerate(loaders):
+    for peers.rank, loader in enumerate(loaders):
         iterators.append(iter(loader))
         next(iterators[-1])
-    group.rank = 0
+    peers.rank = 0
     next(iterators[0])
-    before = group.requests
+    before = peers.requests
     assert [sum(1 for _ in iterator) for iterator in iterators] == [counts[0] - 2, counts[0] - 1]
-    assert group.requests == before
+    assert peers.requests == before
 
 
-def test_ranks_of_a_store_that_is_gone_go_on(files: Files, group: Group) -> None:
+def test_ranks_of_a_store_that_is_gone_go_on(files: Files, peers: Group) -> None:
     skipping = TOKENS | {"on_error": "skip", "world_size": 2, "rank": 0}
     loader = open_loader(files.source, skipping)
     batches = iter(loader)
@@ -361,9 +362,9 @@ def test_ranks_of_a_store_that_is_gone_go_on(files: Files, group: Group) -> None
     def fail(*_: Any) -> Any:
         raise RuntimeError("Connection reset by peer")
 
-    group.check = fail  # type: ignore[attr-defined]
+    peers.check = fail  # type: ignore[attr-defined]
     assert sum(1 for _ in batches) == len(loader) - 1
-    group.set = fail  # type: ignore[attr-defined]
+    peers.set = fail  # type: ignore[attr-defined]
     assert sum(1 for _ in loader) == len(loader)
 
 
@@ -404,8 +405,13 @@ def run(rank, folder):
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the log
     dist.init_process_group("gloo", f"file://{folder}/group", rank=rank, world_size=2)
     path = f"{folder}/{rank}/0.parquet"
-    loader = arrowdl.Loader(path, batch_tokens=30, framework="torch", ragged="offsets",
-                            on_error="skip", max_skipped_rows=1000)
+    loader = arrowdl.Loader(
+        path,
+        batch_size=arrowdl.Tokens(30),
+        framework="torch",
+        ragged="offsets",
+        on_error=arrowdl.Skip(1000),
+    )
     total = 0
     try:
         for batch in loader:
@@ -484,7 +490,7 @@ def test_a_mixture_of_blocks_and_of_budgets(files: Files) -> None:
         steps = []
         for ranks in (1, 2):
             loaders = [
-                arrowdl.Loader.mix(sources, rank=i, world_size=ranks, **options)
+                arrowdl.Loader.mix(sources, **group(rank=i, world_size=ranks, **options))
                 for i in range(ranks)
             ]
             for loader in loaders:
@@ -508,7 +514,7 @@ def test_a_column_of_lengths(files: Files) -> None:
     wrong = make_table(files.lengths).set_column(2, "n", pa.array([3] * 100))
     with pytest.raises(ValueError, match='"n" says that a row has 3 tokens, and "tokens" has 1'):
         list(open_loader(wrong, PACK | {"pack": pack}))
-    with pytest.raises(ValueError, match='pack= has lengths="n", and the columns'):
+    with pytest.raises(ValueError, match=r'Pack\.lengths="n", and the columns'):
         open_loader(files.source, PACK | {"pack": pack, "columns": ["tokens"]})
     with pytest.raises(TypeError, match="lengths=3: give the name"):
         arrowdl.Pack("tokens", 16, lengths=3)  # type: ignore[arg-type]
@@ -522,7 +528,7 @@ def test_a_column_of_lengths_of_a_stream() -> None:
     def read(name: str, found: list[pa.RecordBatch]) -> list[Any]:
         pack = arrowdl.Pack("tokens", 4, lengths=name)
         source = partial(pa.RecordBatchReader.from_batches, found[0].schema, found)
-        return [batch["tokens"].tolist() for batch in arrowdl.Loader(source, 2, pack=pack)]
+        return [batch["tokens"].tolist() for batch in arrowdl.Loader(source, 2, batching=pack)]
 
     assert read("n", batches) == [[[2, 2, 2, 2], [3, 4, 4, 4]]]
     with pytest.raises(ValueError, match='no field "length"'):

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from helpers.frames import OnlyDataFrame
+from helpers.options import group
 from torch.utils.data import DataLoader
 
 TABLE = pa.table({"id": range(10)})
@@ -35,7 +36,7 @@ def write(path: Path, table: pa.Table) -> None:
 
 
 def read(source: Any, name: str = "id", **arguments: Any) -> list[Any]:
-    loader = arrowdl.Loader(source, **{"batch_size": 3, **arguments})
+    loader = arrowdl.Loader(source, **group(**{"batch_size": 3, **arguments}))
     return [value for batch in loader for value in batch[name].tolist()]
 
 
@@ -274,7 +275,7 @@ def check_filter(source: Any, dataset: ds.Dataset, filter: ds.Expression) -> Non
     found = []
     for rank in range(3):
         ranks = {"rank": rank, "world_size": 3}
-        loader = arrowdl.Loader(source, 2, filter=filter, columns=["id"], **ranks)
+        loader = arrowdl.Loader(source, 2, filter=filter, columns=["id"], **group(**ranks))
         batches = list(loader)
         assert len(loader) == len(batches)
         found += [value for batch in batches for value in batch["id"].tolist()]
@@ -341,7 +342,7 @@ def test_dictionaries_of_streams_that_change_are_refused(rank: int) -> None:
     """On each rank, also where it reads one of the dictionaries alone."""
     tables = [pa.table({"k": AB}), pa.table({"k": BAC.slice(0, 2)})]
     batches = [batch for table in tables for batch in table.to_batches()]
-    loader = arrowdl.Loader(iter(batches), 1, rank=rank, world_size=2)
+    loader = arrowdl.Loader(iter(batches), 1, ranks=arrowdl.Ranks(rank, 2))
     with pytest.raises(ValueError, match=r'the dictionary of "k" changes .*would mean'):
         list(loader)
 
@@ -352,7 +353,9 @@ def test_a_list_of_batches_is_a_table(kind: Any, make: Any) -> None:
     tables = [pa.table({"id": [0, 1], "k": AB}), pa.table({"id": [2, 3, 4], "k": BAC})]
     source = kind(part for table in tables for part in make(table))
     assert read(source, "k", batch_size=2) == [0, 1, 1, 0, 2]
-    loader = arrowdl.Loader(source, global_batch_size=2, splits=2, shuffle=True)
+    loader = arrowdl.Loader(
+        source, ranks=arrowdl.Ranks(global_batch_size=2, splits=2), shuffle=True
+    )
     assert len(loader) == 3
     assert sorted(row for batch in loader for row in batch["id"].tolist()) == [0, 1, 2, 3, 4]
     assert loader.map_dataset()[[4, 0]]["k"].tolist() == [2, 0]
@@ -404,7 +407,7 @@ def test_columns_of_one_name(options: dict[str, Any]) -> None:
     twice = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
     for source in (twice, twice.to_reader):
         with pytest.raises(ValueError, match='several fields are named "a", and a dict holds'):
-            list(arrowdl.Loader(source, 1, **options))
+            list(arrowdl.Loader(source, 1, **group(**options)))
 
 
 def test_an_unnamed_pandas_index_is_no_column() -> None:
@@ -426,8 +429,8 @@ def test_one_column_as_batches_of_one_tensor() -> None:
 OF_LARGE_ROWS = """
 import sys, time
 import arrowdl, pyarrow as pa
-loader = arrowdl.Loader(sys.argv[1], 8, framework="numpy", shuffle=sys.argv[2] == "True",
-                        buffer_size=32)
+loader = arrowdl.Loader(sys.argv[1], 8, framework="numpy",
+                        shuffle=sys.argv[2] == "True" and arrowdl.Shuffle(32))
 batches = iter(loader)
 next(batches)
 held, before = pa.total_allocated_bytes(), -1
@@ -464,7 +467,7 @@ def test_memory_does_not_grow_with_the_file(shuffle: bool, tmp_path: Path) -> No
 
 def test_epochs_leave_nothing_behind(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": range(50_000)}), tmp_path / "a.parquet", row_group_size=5_000)
-    loader = arrowdl.Loader(tmp_path, 1_000, shuffle=True, buffer_size=10_000)
+    loader = arrowdl.Loader(tmp_path, 1_000, shuffle=arrowdl.Shuffle(10_000))
     list(loader)
     held = pa.total_allocated_bytes()
     for _ in range(50):
@@ -521,20 +524,26 @@ def test_lists_of_arrays_in_host_memory_are_tables() -> None:
     arrays = [arrowdl.from_arrow(batch) for batch in batches]
     options: dict[str, Any] = {"framework": "numpy", "ragged": "offsets", "splits": 2}
     for source in (arrays, tuple(arrays), [batches[0], *arrays[1:]]):
-        loader = arrowdl.Loader(source, global_batch_size=8, **options)
+        loader = arrowdl.Loader(source, **group(global_batch_size=8, **options))
         assert len(loader) == 5
         assert (
             loader.state_dict()["source"]
-            == (arrowdl.Loader(table, global_batch_size=8, **options).state_dict()["source"])
+            == (
+                arrowdl.Loader(table, **group(global_batch_size=8, **options)).state_dict()[
+                    "source"
+                ]
+            )
         )
         for steps in (
             {"global_batch_size": 8, "bucket_by": "tokens"},
             {"global_batch_tokens": 20, "token_column": "tokens"},
         ):
-            planned = arrowdl.Loader(source, **options, **steps)
+            planned = arrowdl.Loader(source, **group(**options, **steps))
             assert sorted(i for batch in planned for i in batch["id"].tolist()) == list(range(40))
         mixed = arrowdl.Loader.mix(
-            {"a": source, "b": table}, 8, weights={"a": 1, "b": 1}, **options
+            {"a": source, "b": table},
+            weights={"a": 1, "b": 1},
+            **group(global_batch_size=8, **options),
         )
         assert sum(mixed.valid_rows for _ in mixed) == 80
     others = [arrays[0], arrowdl.from_arrow(table.select(["id"]).to_batches()[0])]

@@ -1,4 +1,4 @@
-"""`Loader(splits=)`: each step has the same rows, in the same order, on any number of ranks."""
+"""`Ranks(splits=)`: each step has the same rows, in the same order, on any number of ranks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._batches.assemble import Assembly
+from arrowdl.loader._epoch.lanes import Lanes
+from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._epoch.sharding import Span
 from arrowdl.loader._epoch.shared_units import SharedUnits
 from arrowdl.loader._ipc.mapped import MappedSource
 from arrowdl.loader._parquet.dataset import DatasetSource
 from arrowdl.loader._sources.base import UnitOrder
+from helpers.options import group
 from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, Steps, divisors, read_with_stops, worlds
 from helpers.written_files import write_parts
@@ -65,7 +68,7 @@ def open_source(kind: str, rows: int, cut: int) -> Iterator[tuple[Any, dict[str,
 class World(Ranks):
     def __init__(self, source: Any, ranks: int, workers: int, options: dict[str, Any]) -> None:
         def make(**rank: int) -> arrowdl.Loader:
-            return arrowdl.Loader(source, framework="numpy", **rank, **options)
+            return arrowdl.Loader(source, framework="numpy", **group(**rank, **options))
 
         super().__init__(make, ranks, workers)
         self.splits = options.get("splits")
@@ -171,7 +174,12 @@ def test_a_global_batch_without_splits() -> None:
 
 @pytest.mark.parametrize(("size", "splits"), [(96, 8), (36, 6), (9, 3), (13, 1), (1, 1)])
 def test_a_global_batch_has_splits_by_default(size: int, splits: int) -> None:
-    assert arrowdl.Loader(make_table(4, 4), global_batch_size=size).state_dict()["splits"] == splits
+    assert (
+        arrowdl.Loader(make_table(4, 4), ranks=arrowdl.Ranks(global_batch_size=size)).state_dict()[
+            "splits"
+        ]
+        == splits
+    )
     assert "splits" not in arrowdl.Loader(make_table(4, 4), size).state_dict()
 
 
@@ -182,7 +190,9 @@ def test_torch_workers_have_the_steps(tmp_path: Path) -> None:
     expected, _ = World(tmp_path, 1, 0, options).read()
 
     def make(state: Any) -> list[Any]:
-        loaders = [arrowdl.Loader(tmp_path, framework="numpy", **options) for _ in range(3)]
+        loaders = [
+            arrowdl.Loader(tmp_path, framework="numpy", **group(**options)) for _ in range(3)
+        ]
         for loader in loaders:
             if state is not None:
                 loader.load_state_dict(state)
@@ -210,23 +220,23 @@ def test_torch_workers_have_the_steps(tmp_path: Path) -> None:
 
 WRONG = {
     "neither": ({}, "give batch_size="),
-    "both": ({"batch_size": 2, "global_batch_size": 4}, "not both"),
+    "both": ({"batch_size": 2, "global_batch_size": 4}, "give one of them"),
     "ranks": (
         {"global_batch_size": 24, "splits": 8, "rank": 0, "world_size": 3},
         r"splits=8, which it is unless you give it, cannot be divided among 3 ranks: it can among "
-        r"1, 2, 4 or 8\. Give splits=3, 6, 12 or 24, the same to all runs",
+        r"1, 2, 4 or 8\. Give Ranks.splits=3, 6, 12 or 24, the same to all runs",
     ),
     "ranks of other splits": (
         {"global_batch_size": 24, "splits": 4, "rank": 0, "world_size": 3},
-        r"splits=4 cannot be divided among 3 ranks: it can among 1, 2 or 4\. Give splits=3, 6, 12",
+        r"splits=4 cannot be divided among 3 ranks: it can among 1, 2 or 4\. Give Ranks.splits=3",
     ),
     "many ranks": (
         {"global_batch_size": 96, "rank": 0, "world_size": 16},
-        r"splits=8, which it is unless you give it, .* Give splits=16, 32, 48 or 96, the same",
+        r"splits=8, which it is unless you give it, .* Give Ranks.splits=16, 32, 48 or 96",
     ),
     "many ranks with a budget": (
         {"global_batch_tokens": 96, "token_column": "id", "rank": 0, "world_size": 16},
-        r"splits=8, which it is unless you give it, .* Give splits= a multiple of 16, such as 16",
+        r"splits=8, which it is unless you give it, .* Give Ranks.splits a multiple of 16",
     ),
     "batch": (
         {"global_batch_size": 10, "rank": 0, "world_size": 4},
@@ -253,11 +263,11 @@ WRONG = {
 def test_numbers_that_do_not_fit(name: str) -> None:
     options, message = WRONG[name]
     with pytest.raises((TypeError, ValueError), match=message):
-        arrowdl.Loader(make_table(4, 4), **options)
+        arrowdl.Loader(make_table(4, 4), **group(**options))
 
 
 def test_the_number_of_ranks_is_checked_when_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    loader = arrowdl.Loader(make_table(64, 64), global_batch_size=8, splits=8)
+    loader = arrowdl.Loader(make_table(64, 64), ranks=arrowdl.Ranks(global_batch_size=8, splits=8))
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "3")
     for use in (iter, len):
@@ -270,16 +280,18 @@ def test_the_number_of_ranks_is_checked_when_it_is_known(monkeypatch: pytest.Mon
 
 def test_a_prime_global_batch_has_two_divisors() -> None:
     with pytest.raises(ValueError, match=r"one of 1 or 1000003, or .* as 1000004"):
-        arrowdl.Loader(make_table(4, 4), global_batch_size=1_000_003, splits=4)
+        arrowdl.Loader(make_table(4, 4), ranks=arrowdl.Ranks(global_batch_size=1_000_003, splits=4))
 
 
 def test_a_state_of_other_splits_is_refused() -> None:
     table = make_table(64, 64)
     options = [{"splits": 4}, {"splits": 8}, {"splits": None}]
-    loaders = [arrowdl.Loader(table, global_batch_size=8, **more) for more in options]
+    loaders = [arrowdl.Loader(table, **group(global_batch_size=8, **more)) for more in options]
     for one, other in itertools.permutations(loaders, 2):
         next(iter(one))
-        with pytest.raises(ValueError, match=r"is of splits=\w+, and this Loader has splits=\w+"):
+        with pytest.raises(
+            ValueError, match=r"is of Ranks.splits=\w+, and this Loader has Ranks.splits=\w+"
+        ):
             other.load_state_dict(one.state_dict())
 
 
@@ -297,7 +309,7 @@ TAMPERED = {
 
 @pytest.mark.parametrize("name", TAMPERED)
 def test_a_damaged_state_is_refused(name: str) -> None:
-    loader = arrowdl.Loader(make_table(64, 64), global_batch_size=8, splits=4)
+    loader = arrowdl.Loader(make_table(64, 64), ranks=arrowdl.Ranks(global_batch_size=8, splits=4))
     change, message = TAMPERED[name]
     with pytest.raises(ValueError, match=message):
         loader.load_state_dict(loader.state_dict() | change)
@@ -305,11 +317,11 @@ def test_a_damaged_state_is_refused(name: str) -> None:
 
 def test_a_state_counts_global_batches() -> None:
     table = make_table(64, 64)
-    loader = arrowdl.Loader(table, global_batch_size=8, splits=4)
+    loader = arrowdl.Loader(table, ranks=arrowdl.Ranks(global_batch_size=8, splits=4))
     next(iter(loader))
     state = loader.state_dict()
     assert (state["splits"], state["stages"]) == (4, [[8, 1]])
-    other = arrowdl.Loader(table, batch_size=8, splits=4, rank=0, world_size=2)
+    other = arrowdl.Loader(table, batch_size=8, ranks=arrowdl.Ranks(0, 2, splits=4))
     other.load_state_dict(state)
     batches = iter(other)
     assert [next(batches)["id"].tolist() for _ in range(2)] == [
@@ -317,7 +329,7 @@ def test_a_state_counts_global_batches() -> None:
         [6, 7, 8, 9, 22, 23, 24, 25],
     ]
     assert other.state_dict()["stages"] == [[8, 1], [16, 2]]
-    same = arrowdl.Loader(table, batch_size=4, splits=4, rank=0, world_size=2)
+    same = arrowdl.Loader(table, batch_size=4, ranks=arrowdl.Ranks(0, 2, splits=4))
     same.load_state_dict(state)
     next(iter(same))
     assert same.state_dict()["stages"] == [[8, 2]]
@@ -330,7 +342,8 @@ def test_batches_may_be_written_to(kind: str, ranks: int) -> None:
     with open_source(kind, 33, 5) as (source, _, ids):
         options = {"splits": 4, "global_batch_size": 8, "framework": "torch"}
         loaders = [
-            arrowdl.Loader(source, rank=i, world_size=ranks, **options) for i in range(ranks)
+            arrowdl.Loader(source, **group(rank=i, world_size=ranks, **options))
+            for i in range(ranks)
         ]
         for _ in range(2):
             seen = []
@@ -354,7 +367,7 @@ def test_ranks_without_a_row_in_the_last_batch_repeat_one() -> None:
             assert len(steps) == 4
             assert len(steps[-1]) == 1
     loader = arrowdl.Loader(
-        table, splits=8, global_batch_size=8, pad_last=True, rank=0, world_size=4
+        table, ranks=arrowdl.Ranks(0, 4, global_batch_size=8, splits=8), pad_last=True
     )
     batches = list(loader)
     assert [len(batch["valid"]) for batch in batches] == [2, 2, 2, 2]
@@ -436,7 +449,11 @@ def test_all_sequences_start_before_one_reads_ahead(
 ) -> None:
     pq.write_table(make_table(160, 160), tmp_path / "a.parquet", row_group_size=10)
     scans = note_scans(monkeypatch)
-    next(iter(arrowdl.Loader(tmp_path, splits=4, global_batch_size=4, prefetch=0)))
+    next(
+        iter(
+            arrowdl.Loader(tmp_path, ranks=arrowdl.Ranks(global_batch_size=4, splits=4), prefetch=0)
+        )
+    )
     assert scans == [[0], [4], [8], [12]]
 
 
@@ -444,8 +461,8 @@ def test_each_sequence_has_its_own_shuffle(tmp_path: Path) -> None:
     pq.write_table(make_table(32, 32), tmp_path / "a.parquet")
     options = {"splits": 2, "global_batch_size": 32, "shuffle": True, "buffer_size": 31}
     ((step,), _) = World(tmp_path, 1, 0, options).read()
-    first, second = step[:16], [i - 16 for i in step[16:]]
-    assert sorted(first) == sorted(second) == list(range(16))
+    assert sorted(step) == list(range(32))
+    first, second = (sorted(range(16), key=own.__getitem__) for own in (step[:16], step[16:]))
     assert first != second
 
 
@@ -454,7 +471,15 @@ def test_sequences_share_the_buffer(tmp_path: Path) -> None:
     pq.write_table(make_table(32, 32), tmp_path / "a.parquet")
     options = {"splits": 2, "global_batch_size": 16, "shuffle": True, "buffer_size": 16}
     (steps, _) = World(tmp_path, 1, 0, options).read()
-    assert [sorted(step[:8]) for step in steps] == [list(range(8)), list(range(8, 16))]
+    source = arrowdl.Loader(tmp_path, 1)._source
+    assert isinstance(source, DatasetSource)
+    order, sequences = Order(0, 16).arrange(source, 0, 2)
+    lanes = Lanes(source, order, sequences[0], 8)
+    rows = [
+        [row for array in lanes.read(i, i + 8) for row in pa.array(array["id"]).to_pylist()]
+        for i in (0, 8)
+    ]
+    assert [sorted(step[:8]) for step in steps] == list(map(sorted, rows))
 
 
 def test_shared_units_are_released(tmp_path: Path) -> None:
@@ -483,7 +508,7 @@ def test_rows_that_are_joined_are_not_copied_again(
     monkeypatch.setattr(Assembly, "_choose_converter", note)
     monkeypatch.setattr(MappedSource, "for_writing", lambda self: pytest.fail("joined anyway"))
     for source in (make_table(32, 32), tmp_path):
-        list(arrowdl.Loader(source, splits=4, global_batch_size=4))
+        list(arrowdl.Loader(source, ranks=arrowdl.Ranks(global_batch_size=4, splits=4)))
     assert given == [{"_own": True}] * 2
 
 
@@ -498,7 +523,7 @@ def test_worker_processes_have_the_steps(tmp_path: Path) -> None:
     options: dict[str, Any] = {"splits": 2, "global_batch_size": 6, "shuffle": True}
     expected, _ = World(tmp_path, 1, 0, options).read()
     first = arrowdl.Loader(
-        tmp_path, framework="numpy", num_workers=2, transform=transform, **options
+        tmp_path, framework="numpy", num_workers=2, transform=transform, **group(**options)
     )
     with first:
         batches = list(itertools.islice(first, 3))
@@ -508,7 +533,7 @@ def test_worker_processes_have_the_steps(tmp_path: Path) -> None:
     world = World(tmp_path, 2, 0, options)
     world.load(state)
     assert world.read()[0] == expected[3:]
-    second = arrowdl.Loader(tmp_path, framework="numpy", num_workers=1, **options)
+    second = arrowdl.Loader(tmp_path, framework="numpy", num_workers=1, **group(**options))
     second.load_state_dict(state)
     with second:
         assert [batch["id"].tolist() for batch in second] == expected[3:]
@@ -560,7 +585,7 @@ def test_rows_keep_their_values(shuffle: bool, tmp_path: Path) -> None:
     }
     expected = [
         row
-        for batch in arrowdl.Loader(tmp_path, 8, **options)
+        for batch in arrowdl.Loader(tmp_path, 8, **group(**options))
         for row in list_rows(batch, len(batch["id"]))
     ]
     for source in (tmp_path, table, table.to_batches(max_chunksize=60)):
@@ -568,7 +593,7 @@ def test_rows_keep_their_values(shuffle: bool, tmp_path: Path) -> None:
             read = []
             for rank in range(ranks):
                 loader = arrowdl.Loader(
-                    source, 16 // ranks, splits=4, rank=rank, world_size=ranks, **options
+                    source, 16 // ranks, **group(splits=4, rank=rank, world_size=ranks, **options)
                 )
                 for batch in loader:
                     read += list_rows(batch, loader.valid_rows)

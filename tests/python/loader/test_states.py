@@ -13,6 +13,7 @@ import arrowdl
 import pyarrow as pa
 import pytest
 from arrowdl.loader._epoch import sharding
+from helpers.options import group
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,7 @@ WORLDS = st.tuples(st.integers(1, 3), st.integers(1, 4))
 
 def make_loader(table: pa.Table, counted: bool, batch_size: int, **options: Any) -> arrowdl.Loader:
     source = table if counted else table.to_reader
-    return arrowdl.Loader(source, batch_size, buffer_size=32, prefetch=0, **options)
+    return arrowdl.Loader(source, batch_size, prefetch=0, **group(buffer_size=32, **options))
 
 
 class Workers:

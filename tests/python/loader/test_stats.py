@@ -17,12 +17,13 @@ from arrowdl.loader import Stats
 from arrowdl.loader._batches.waits import Waits
 from arrowdl.loader._clock import READING, Clock
 from arrowdl.loader._stats import add_wait
+from helpers.options import group
 
 TABLE = pa.table({"id": pa.array(range(100), pa.int64())})
 
 
 def read(**options: Any) -> arrowdl.Loader:
-    loader = arrowdl.Loader(TABLE, 8, framework="numpy", **options)
+    loader = arrowdl.Loader(TABLE, 8, framework="numpy", **group(**options))
     list(loader)
     return loader
 
@@ -52,7 +53,7 @@ def test_padding_is_counted() -> None:
 
 def test_a_row_of_another_rank_is_padding() -> None:
     table = TABLE.slice(0, 9)
-    loader = arrowdl.Loader(table, 4, framework="numpy", rank=1, world_size=2)
+    loader = arrowdl.Loader(table, 4, framework="numpy", ranks=arrowdl.Ranks(1, 2))
     assert [len(batch["id"]) for batch in loader] == [4, 1]
     assert (loader.stats().rows, loader.stats().padding_rows) == (4, 1)
 
@@ -63,7 +64,7 @@ def test_padding_of_worker_processes_is_counted(filters: bool) -> None:
     for workers in (0, 2):
         options: dict[str, Any] = {"pad_last": True, "rank": 1, "world_size": 3}
         with arrowdl.Loader(
-            TABLE.slice(0, 49), 4, framework="numpy", num_workers=workers, **options
+            TABLE.slice(0, 49), 4, framework="numpy", num_workers=workers, **group(**options)
         ) as loader:
             chain = loader.filter(is_small) if filters else loader
             valid = [(chain.valid_rows, batch["valid"].tolist()) for batch in chain]
@@ -184,7 +185,7 @@ def test_advice_knows_the_options_of_the_loader() -> None:
         ),
     ):
         given: Any = {"framework": "numpy", **options}
-        loader = arrowdl.Loader(TABLE, 8, **given)
+        loader = arrowdl.Loader(TABLE, 8, **group(**given))
         stats = loader.stats()
         assert stats.in_use == (stats - Stats()).in_use == names
         assert loader.map(keep).stats().in_use == {*names, "transform"}
@@ -294,7 +295,7 @@ def test_pinning_is_a_copy(clock: list[float], monkeypatch: pytest.MonkeyPatch) 
         return batch
 
     monkeypatch.setattr("arrowdl.loader._batches.finish.pin", pass_time)
-    loader = arrowdl.Loader(TABLE, 50, pin_memory=True)
+    loader = arrowdl.Loader(TABLE, 50, device="cuda_host")
     list(loader)
     assert (loader.stats().copy_seconds, loader.stats().seconds) == (6, 6)
 
@@ -316,7 +317,9 @@ def test_reports_come_between_batches(clock: list[float]) -> None:
     def report(stats: Stats) -> None:
         seen.append(stats.batches)
 
-    loader = arrowdl.Loader(TABLE, 8, framework="numpy", report_every=10, report=report)
+    loader = arrowdl.Loader(
+        TABLE, 8, framework="numpy", progress=arrowdl.Report(every=10, function=report)
+    )
     for _ in loader:
         clock[0] += 4
     assert seen == [3, 6, 9, 12]
@@ -324,7 +327,7 @@ def test_reports_come_between_batches(clock: list[float]) -> None:
 
 def test_lines_are_of_what_came_since(clock: list[float], caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "arrowdl.loader")
-    for _ in arrowdl.Loader(TABLE, 8, framework="numpy", report_every=10):
+    for _ in arrowdl.Loader(TABLE, 8, framework="numpy", progress=arrowdl.Report(every=10)):
         clock[0] += 5
     assert len(caplog.messages) == 6
     assert all(line.startswith("2 batches, 16 rows") for line in caplog.messages)
@@ -332,7 +335,9 @@ def test_lines_are_of_what_came_since(clock: list[float], caplog: pytest.LogCapt
 
 def test_lines_of_ranks_name_them(clock: list[float], caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "arrowdl.loader")
-    loader = arrowdl.Loader(TABLE, 8, framework="numpy", report_every=10, rank=1, world_size=2)
+    loader = arrowdl.Loader(
+        TABLE, 8, framework="numpy", progress=arrowdl.Report(every=10), ranks=arrowdl.Ranks(1, 2)
+    )
     for _ in loader:
         clock[0] += 11
     assert all(line.startswith("rank 1 of 2: 1 batches, ") for line in caplog.messages)
@@ -349,8 +354,7 @@ def test_short_epochs_are_reported_together(clock: list[float]) -> None:
         TABLE,
         50,
         framework="numpy",
-        report_every=10,
-        report=lambda stats: seen.append(stats.batches),
+        progress=arrowdl.Report(every=10, function=lambda stats: seen.append(stats.batches)),
     )
     for _ in range(6):
         for _ in loader:
@@ -359,7 +363,9 @@ def test_short_epochs_are_reported_together(clock: list[float]) -> None:
 
 
 def test_a_report_that_fails_reaches_the_training(clock: list[float]) -> None:
-    loader = arrowdl.Loader(TABLE, 8, framework="numpy", report_every=1, report=lambda stats: 1 / 0)
+    loader = arrowdl.Loader(
+        TABLE, 8, framework="numpy", progress=arrowdl.Report(every=1, function=lambda stats: 1 / 0)
+    )
     batches = iter(loader)
     next(batches)
     clock[0] += 5
@@ -381,14 +387,17 @@ def test_a_report_that_fails_reaches_the_training(clock: list[float]) -> None:
 )
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
-        arrowdl.Loader(TABLE, 8, **options)
+        arrowdl.Loader(TABLE, 8, **group(**options))
 
 
 @pytest.mark.parametrize("seconds", [np.int64(5), np.float32(5), Fraction(5)])
 def test_seconds_of_any_number(seconds: Any, clock: list[float]) -> None:
     seen: list[Stats] = []
     loader = arrowdl.Loader(
-        TABLE, 50, framework="numpy", report_every=seconds, report=lambda stats: seen.append(stats)
+        TABLE,
+        50,
+        framework="numpy",
+        progress=arrowdl.Report(every=seconds, function=lambda stats: seen.append(stats)),
     )
     for _ in loader:
         clock[0] += 6
@@ -399,5 +408,5 @@ def test_workers_get_no_report() -> None:
     """It need not be picklable."""
     seen: list[Stats] = []
     options: dict[str, Any] = {"report_every": 1e-9, "report": lambda stats: seen.append(stats)}
-    with arrowdl.Loader(TABLE, 8, framework="numpy", num_workers=1, **options) as loader:
+    with arrowdl.Loader(TABLE, 8, framework="numpy", num_workers=1, **group(**options)) as loader:
         assert len(list(loader)) == len(seen) == 13

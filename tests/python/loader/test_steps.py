@@ -69,7 +69,7 @@ def test_an_interrupt_in_the_plan_costs_no_steps(monkeypatch: pytest.MonkeyPatch
     table = pa.table({"id": range(200), "n": [1 + i % 5 for i in range(200)]})
 
     def make() -> arrowdl.Loader:
-        return arrowdl.Loader(table, batch_tokens=16, token_column="n", framework="numpy")
+        return arrowdl.Loader(table, batch_size=arrowdl.Tokens(16, column="n"), framework="numpy")
 
     count, calls = TokenCounts.count, iter(range(100))
 
@@ -102,9 +102,7 @@ def test_a_signal_handler_saves_a_state_while_steps_are_planned(
         sources = {"a": table, "b": table}
         return arrowdl.Loader.mix(
             sources,
-            global_batch_tokens=64,
-            splits=2,
-            token_column="n",
+            ranks=arrowdl.Ranks(global_batch_size=arrowdl.Tokens(64, column="n"), splits=2),
             weights=weights,
             stop=stop,
             framework="numpy",

@@ -23,6 +23,7 @@ import pytest
 from arrowdl.loader import Retries
 from arrowdl.loader._storage.retrying import RetryingHandler
 from fsspec.implementations.memory import MemoryFileSystem
+from helpers.options import group
 from helpers.processes import run_python
 from helpers.random_cases import check_cases
 from helpers.stores import IPC, PARQUET, ROWS, MemoryStore, dump
@@ -39,7 +40,7 @@ def store() -> MemoryStore:
 def load(source: Any, store: MemoryStore | None = None, **options: Any) -> arrowdl.Loader:
     if store is not None:
         options = {"filesystem": store.open(), "retries": QUICK, **options}
-    return arrowdl.Loader(source, 16, framework="numpy", columns=["id"], **options)
+    return arrowdl.Loader(source, 16, framework="numpy", columns=["id"], **group(**options))
 
 
 def read(source: Any, store: MemoryStore | None = None, **options: Any) -> list[int]:
@@ -115,7 +116,13 @@ def test_a_name_with_the_characters_of_a_pattern_is_that_file(
 
 def test_directories_are_columns(store: MemoryStore, bucket: str) -> None:
     for loader in (
-        arrowdl.Loader("b", 50, framework="numpy", filesystem=store.open(), columns=["k"]),
+        arrowdl.Loader(
+            "b",
+            50,
+            framework="numpy",
+            storage=arrowdl.Storage(filesystem=store.open()),
+            columns=["k"],
+        ),
         arrowdl.Loader(f"{bucket}/b", 50, framework="numpy", columns=["k"]),
         arrowdl.Loader(f"{bucket}/b/*/*.parquet", 50, framework="numpy", columns=["k"]),
         arrowdl.Loader(
@@ -134,7 +141,7 @@ def test_directories_are_columns(store: MemoryStore, bucket: str) -> None:
 def test_documents_are_skipped_with_a_warning(store: MemoryStore) -> None:
     store.files["c/README.md"] = b"# text"
     with pytest.warns(UserWarning, match="skips 'c/README.md'") as caught:
-        arrowdl.Loader("c", 16, filesystem=store.open())
+        arrowdl.Loader("c", 16, storage=arrowdl.Storage(filesystem=store.open()))
     assert [warning.filename for warning in caught] == [__file__]
 
 
@@ -171,14 +178,14 @@ def test_a_file_system_object(bucket: str, tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit(store: MemoryStore) -> None:
-    with pytest.raises(ValueError, match="give those of filesystem= to that object"):
+    with pytest.raises(ValueError, match=r"give those of Storage\.filesystem to that object"):
         load("b", store, storage_options={"key": "x"})
-    with pytest.raises(TypeError, match="filesystem=object: give a file system of"):
+    with pytest.raises(TypeError, match=r"Storage\.filesystem=object: give a file system of"):
         load("b", filesystem=object())
-    with pytest.raises(TypeError, match="storage_options is a list"):
+    with pytest.raises(TypeError, match=r"Storage\.options is a list"):
         load("memory://b", storage_options=["key"])
     with pytest.raises(ValueError, match=r"work on paths and URLs, not on Table"):
-        arrowdl.Loader(pa.table({"x": [1]}), 1, filesystem=store.open())
+        arrowdl.Loader(pa.table({"x": [1]}), 1, storage=arrowdl.Storage(filesystem=store.open()))
     with pytest.raises(ValueError, match=r"'nosuch://b/x'.*nosuch"):
         load("nosuch://b/x")
     for url in ("s3://", "gs:///a.parquet", "az://"):
@@ -186,7 +193,7 @@ def test_what_does_not_fit(store: MemoryStore) -> None:
             load(url)
     with pytest.raises(ValueError, match=r'what is after "\?" are options'):
         load("s3://b/a?b=c.parquet", storage_options={"region": "us-east-1"})
-    with pytest.raises(ValueError, match="S3FileSystem does not take one of storage_options"):
+    with pytest.raises(ValueError, match=r"S3FileSystem does not take one of Storage\.options"):
         load("s3://b/x", storage_options={"kye": "x", "region": "us-east-1"})
     logins = ["s3://a1:b1@bucket/x.parquet", "s3://c:d@bucket/y.parquet"]
     with pytest.raises(ValueError, match="different logins"):
@@ -201,12 +208,11 @@ def test_what_does_not_fit(store: MemoryStore) -> None:
 def test_mixtures(store: MemoryStore) -> None:
     loader = arrowdl.Loader.mix(
         {"b": "b", "c": "c"},
-        8,
         weights={"b": 1, "c": 1},
-        filesystem=store.open(),
+        storage=arrowdl.Storage(filesystem=store.open(), retries=QUICK),
         columns=["id"],
         framework="numpy",
-        retries=QUICK,
+        ranks=arrowdl.Ranks(global_batch_size=8),
     )
     assert sorted(i for batch in loader for i in batch["id"].tolist()) == sorted(ALL + ALL)
 
@@ -801,7 +807,12 @@ class Odd(Exception): pass
 for source in ("b", "c"):
     for error in (Odd("odd"), KeyError("odd"), RuntimeError("odd")):
         store.fault = lambda kind, path: None
-        loader = arrowdl.Loader(source, 16, framework="numpy", filesystem=store.open())
+        loader = arrowdl.Loader(
+            source,
+            16,
+            framework="numpy",
+            storage=arrowdl.Storage(filesystem=store.open()),
+        )
         def fault(kind, path):
             if kind == "read":
                 raise error
@@ -814,7 +825,12 @@ for source in ("b", "c"):
 store.fault = lambda kind, path: None
 gate = threading.Event()
 iterators = [
-    iter(arrowdl.Loader(source, 4, framework="numpy", filesystem=store.open()))
+    iter(arrowdl.Loader(
+        source,
+        4,
+        framework="numpy",
+        storage=arrowdl.Storage(filesystem=store.open()),
+    ))
     for source in ("b", "c")
 ]
 for iterator in iterators:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,12 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader import Retries
-from arrowdl.loader._storage import unit_ranges
+from arrowdl.loader._storage import retrying, unit_ranges
 from arrowdl.loader._storage.marked_reads import MarkedRead
 from helpers.fault_proxy import SHORT, Schedule, run_store
+from helpers.options import group
 from helpers.s3_server import KEYS, make_options
-from helpers.stores import IPC, PARQUET, ROWS
+from helpers.stores import IPC, PARQUET, ROWS, MemoryStore
 
 ALL = list(range(3 * ROWS))
 PATIENT = Retries(tries=400, first_wait=0.0, most_wait=0.0)
@@ -39,7 +40,7 @@ def store() -> Iterator[Any]:
 
 def load(source: Any, store: Any, **options: Any) -> arrowdl.Loader:
     given = {"storage_options": make_options(store.server_port), "retries": PATIENT, **options}
-    return arrowdl.Loader(source, 16, framework="numpy", columns=["id"], **given)
+    return arrowdl.Loader(source, 16, framework="numpy", columns=["id"], **group(**given))
 
 
 def read(loader: arrowdl.Loader) -> list[int]:
@@ -191,6 +192,30 @@ def test_a_deadline_ends_an_answer_that_drips(store: Any) -> None:
         read(loader)
 
 
+class EndedLists(MemoryStore):
+    """Some lists end after their first page: the answer for the next one was empty."""
+
+    ended: Sequence[bool] = ()  # of each list in turn; later ones are whole
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        found = super().get_file_info_selector(selector)
+        is_ended, *self.ended = (*self.ended, False)
+        return found[:2] if is_ended else found
+
+
+def test_a_list_that_ends_after_a_page_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrying, "_PAGE_FILES", 2)
+    options: dict[str, Any] = {"framework": "numpy", "columns": ["id"], "retries": QUICK}
+    for ended in ([True], [True, False, True, False], []):
+        store = EndedLists(IPC)
+        store.ended = ended
+        assert read(arrowdl.Loader("c", 16, **group(filesystem=store.open(), **options))) == ALL
+    store = EndedLists(IPC)
+    store.ended = [True, False] * 3
+    with pytest.raises(OSError, match="two lists of 'c' have different numbers of files"):
+        arrowdl.Loader("c", 16, **group(filesystem=store.open(), **options))
+
+
 def test_a_deadline_ends_a_listing(store: Any) -> None:
     store.is_endless = True
     with pytest.raises(OSError, match=r"listing 's3://bucket/b' did not end within 1 s"):
@@ -223,11 +248,11 @@ def hang(kind, path):
         threading.Event().wait()
 store.fault = hang
 options = make_options(PORT)
-for source, more in (("s3://bucket/b/*", {{"storage_options": options}}),
-                     ("b/*", {{"filesystem": store.open()}})):
+for source, more in (("s3://bucket/b/*", arrowdl.Storage(options=options)),
+                     ("b/*", arrowdl.Storage(filesystem=store.open()))):
     def make(source=source, more=more):
         with contextlib.suppress(OSError):  # says that the program ends
-            arrowdl.Loader(source, 4, **more)
+            arrowdl.Loader(source, 4, storage=more)
     threading.Thread(target=make, daemon=True).start()
 begun.wait()
 print("left")
@@ -241,7 +266,11 @@ sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 import arrowdl
 from helpers.s3_server import make_options
 
-loader = arrowdl.Loader("s3://bucket/b/*/*.parquet", 4, storage_options=make_options(PORT))
+loader = arrowdl.Loader(
+    "s3://bucket/b/*/*.parquet",
+    4,
+    storage=arrowdl.Storage(options=make_options(PORT)),
+)
 print("made", flush=True)
 sys.stdin.readline()
 def read():

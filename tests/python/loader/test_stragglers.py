@@ -23,6 +23,7 @@ from arrowdl.loader._storage.held_ranges import HeldRanges, Range
 from arrowdl.loader._storage.stragglers import Stragglers
 from arrowdl.loader._storage.unit_ranges import UnitRanges
 from helpers.counted_files import CountedFiles
+from helpers.options import group
 from helpers.random_cases import check_cases
 
 GROUPS, GROUP = 64, 10
@@ -98,7 +99,7 @@ def test_the_second_answer_counts(
     options = {"cache": tmp_path / "cache", "cache_bytes": 10**7} if is_cached else {}
     names = ["a.parquet", LATE, "a.parquet"]
     dataset = ds.dataset(names, filesystem=fs.PyFileSystem(files))
-    loader = arrowdl.Loader(dataset, 50, framework="numpy", columns=["id"], **options)  # type: ignore[arg-type]
+    loader = arrowdl.Loader(dataset, 50, framework="numpy", columns=["id"], **group(**options))  # type: ignore[arg-type]
     _, fragment, _ = dataset.get_fragments()
     ((files.begin, nbytes),) = list_ranges(fragment, ["id"]).ranges
     files.is_asking_late = is_asking_late
@@ -117,7 +118,11 @@ def test_the_store_is_not_asked_for_what_a_late_disk_keeps(
     monkeypatch.setattr(stragglers, "_LEAST_SECONDS", 0.3)  # a busy machine is late as well
     dataset = ds.dataset(["a.parquet", LATE], filesystem=fs.PyFileSystem(files))
     loader = arrowdl.Loader(
-        dataset, 50, framework="numpy", columns=["id"], cache=tmp_path / "cache", cache_bytes=10**7
+        dataset,
+        50,
+        framework="numpy",
+        columns=["id"],
+        storage=arrowdl.Storage(cache=tmp_path / "cache", cache_bytes=10**7),
     )
     assert sum(len(batch["id"]) for batch in loader) == (GROUPS + 1) * GROUP
     files.forget()

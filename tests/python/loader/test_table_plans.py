@@ -22,6 +22,7 @@ from arrowdl.loader._storage.access import Access
 from arrowdl.loader._tables.data_files import DataFilesSource
 from arrowdl.loader._tables.fields import TableField
 from arrowdl.loader._tables.version import DataFile, TableVersion, open_plan
+from helpers.options import group
 from helpers.stores import PARQUET, ROWS, MemoryStore, dump
 
 QUICK = Retries(tries=2, first_wait=0.0)
@@ -86,7 +87,7 @@ def test_a_table_is_opened_without_a_request(
     version: TableVersion, store: MemoryStore, tmp_path: Path
 ) -> None:
     first = DataFilesSource(version, None, None)
-    plan = first.make_plan()
+    plan = first.files.make_plan()
     assert "of table t, version 3, 20 rows" in repr(plan)
     plan.save(tmp_path / "plan.json")
     assert FilePlan.load(tmp_path / "plan.json") == plan
@@ -95,17 +96,17 @@ def test_a_table_is_opened_without_a_request(
         source = open_version(version, given)
         assert not store.requests
         assert source.describe() == first.describe()
-        assert source.make_plan() == plan
+        assert source.files.make_plan() == plan
         assert read(source) == read(first) == TABLE
         assert read(pickle.loads(pickle.dumps(source))) == TABLE
         assert read(source.select("id")) == [{"id": row["id"]} for row in TABLE]  # type: ignore[arg-type]
 
 
 def test_filters_of_a_planned_table(version: TableVersion, store: MemoryStore) -> None:
-    whole = DataFilesSource(version, None, None).make_plan()
+    whole = DataFilesSource(version, None, None).files.make_plan()
     for keeps in (ds.field("id") > 5, ds.field("part") == "p", ds.field("part").is_null()):
         first = DataFilesSource(version, None, keeps)
-        plan, expected = first.make_plan(), read(first)
+        plan, expected = first.files.make_plan(), read(first)
         assert 0 < len(expected) < len(TABLE)
         store.requests.clear()
         source = open_version(version, plan, filter=keeps)
@@ -117,16 +118,18 @@ def test_filters_of_a_planned_table(version: TableVersion, store: MemoryStore) -
         with pytest.raises(ValueError, match="give the filter of the plan"):
             open_version(version, plan)
     with pytest.raises(ValueError, match=r"the types of \['x'\] were not compared"):
-        open_version(version, DataFilesSource(version, ["id"], None).make_plan(), columns=["x"])
+        open_version(
+            version, DataFilesSource(version, ["id"], None).files.make_plan(), columns=["x"]
+        )
 
 
 def test_footers_are_read_once(version: TableVersion, store: MemoryStore) -> None:
     """Also if the source is pickled for workers, or its footers are sent to other ranks."""
     first = DataFilesSource(version, None, None, None, Access(retries=QUICK))
-    plan, footers = first.make_plan(), first.find_footers().list_footers()
+    plan, footers = first.files.make_plan(), first.files.footers.list_footers()
     for source in (pickle.loads(pickle.dumps(first)), open_version(version, plan)):
-        if source.find_footers().list_footers() != footers:
-            source.find_footers().add_footers(footers)
+        if source.files.footers.list_footers() != footers:
+            source.files.footers.add_footers(footers)
         handler = source._dataset.filesystem.handler
         while not isinstance(handler, MemoryStore):  # pickled, it is a store of its own
             below = getattr(handler, "inner", None)
@@ -138,20 +141,22 @@ def test_footers_are_read_once(version: TableVersion, store: MemoryStore) -> Non
 
 
 def test_a_plan_of_something_else(version: TableVersion, store: MemoryStore) -> None:
-    plan = DataFilesSource(version, None, None).make_plan()
+    plan = DataFilesSource(version, None, None).files.make_plan()
     with pytest.raises(
         ValueError, match=r"plan is of table t, version 3, .* is table t, version 4"
     ):
         open_plan(plan, "t 4", "table t, version 4")
     with pytest.raises(ValueError, match=r"plan is of table t, version 3, .* is paths or URLs"):
-        arrowdl.Loader("t/new", 4, filesystem=store.open(), plan=plan)
-    paths = arrowdl.Loader(["t/new"], 4, filesystem=store.open(), columns=["id"]).plan()
+        arrowdl.Loader("t/new", 4, storage=arrowdl.Storage(filesystem=store.open(), plan=plan))
+    paths = arrowdl.Loader(
+        ["t/new"], 4, storage=arrowdl.Storage(filesystem=store.open()), columns=["id"]
+    ).plan()
     with pytest.raises(ValueError, match="plan is of paths or URLs, and the source is a table"):
         open_plan(paths, "t 3", "a table")
 
 
 def test_a_file_of_a_table_that_changed_since(version: TableVersion, store: MemoryStore) -> None:
-    plan = DataFilesSource(version, None, None).make_plan()
+    plan = DataFilesSource(version, None, None).files.make_plan()
     store.times["t/old"] = 99
     source = open_version(version, plan)
     with pytest.raises(OSError, match="'t/old' has changed since"):
@@ -163,7 +168,7 @@ def test_a_local_table(tmp_path: Path) -> None:
     fields = [TableField("id", pa.int64(), "id")]
     files = [DataFile(str(tmp_path / "a"), deleted=pa.array([3]))]
     version = TableVersion("t", "t 1", fields, files, fs.LocalFileSystem())
-    plan = DataFilesSource(version, None, None).make_plan()
+    plan = DataFilesSource(version, None, None).files.make_plan()
     assert [row["id"] for row in read(open_version(version, plan))] == [0, 1, 2, 4, 5]
     pq.write_table(pa.table({"id": range(7)}), tmp_path / "a")
     with pytest.raises(OSError, match="a' has changed since the plan was made"):
@@ -171,7 +176,9 @@ def test_a_local_table(tmp_path: Path) -> None:
 
 
 def load(source: Any, **options: Any) -> arrowdl.Loader:
-    return arrowdl.Loader(source, 16, columns=["id"], framework="numpy", retries=QUICK, **options)
+    return arrowdl.Loader(
+        source, 16, columns=["id"], framework="numpy", **group(retries=QUICK, **options)
+    )
 
 
 def rows_of(loader: arrowdl.Loader) -> list[int]:
@@ -273,7 +280,7 @@ def test_a_state_goes_on_by_the_plan(version: TableVersion) -> None:
     assert next(iter(first))["id"].tolist() == KEPT[:3]
     state = json.loads(json.dumps(first.state_dict()))
     assert state["snapshot"] == "table t, version 3"
-    plan = DataFilesSource(version, None, None).make_plan()
+    plan = DataFilesSource(version, None, None).files.make_plan()
     again = make(open_version(version, plan, columns=["id"]))
     again.load_state_dict(state)
     assert rows_of(again) == [row["id"] for row in TABLE[3:]]

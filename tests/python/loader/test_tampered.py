@@ -9,12 +9,13 @@ import pyarrow as pa
 import pytest
 from arrowdl.loader._epoch.sharding import Rest, Sharding, Stage, choose_share
 from arrowdl.loader._sources.table import TableSource
+from helpers.options import group
 
 TABLE = pa.table({"id": range(100)})
 
 
 def make_loader(**options: Any) -> arrowdl.Loader:
-    return arrowdl.Loader(TABLE, 7, framework="numpy", **options)
+    return arrowdl.Loader(TABLE, 7, framework="numpy", **group(**options))
 
 
 def contain_itself(state: dict[str, Any]) -> dict[str, Any]:
@@ -121,7 +122,7 @@ def test_steps_that_nobody_can_count_are_refused(options: dict[str, Any], place:
     def make() -> arrowdl.Loader:
         weights = {"a": 1, "b": 2}
         return arrowdl.Loader.mix(
-            sources, weights=weights, stop="repeat", splits=4, ragged="offsets", **options
+            sources, weights=weights, stop="repeat", **group(splits=4, ragged="offsets", **options)
         )
 
     loader = make()
@@ -158,7 +159,7 @@ def test_the_share_of_a_rank_takes_no_longer_among_many() -> None:
 
 def test_a_loader_among_many_ranks() -> None:
     table = pa.table({"id": range(2**17)})
-    loader = arrowdl.Loader(table, 1, framework="numpy", rank=5, world_size=2**16)
+    loader = arrowdl.Loader(table, 1, framework="numpy", ranks=arrowdl.Ranks(5, 2**16))
     assert [batch["id"].tolist() for batch in loader] == [[10], [11]]
     state = {**loader.state_dict(), "epoch": 0, "stages": [[2**16, 1, 1, 0, 1]]}
     loader.load_state_dict(state)
@@ -185,9 +186,12 @@ def test_every_row_is_somebodys_own_once(
             batches = 0
             for worker in range(workers):
                 loader = arrowdl.Loader(
-                    source, 2, framework="numpy", pad_last=pad_last, rank=rank,
-                    world_size=world_size,
-                )  # fmt: skip
+                    source,
+                    2,
+                    framework="numpy",
+                    pad_last=pad_last,
+                    ranks=arrowdl.Ranks(rank, world_size),
+                )
                 for batch in loader._read_share(worker, workers):
                     batches += 1
                     own += batch["id"][: loader.valid_rows].tolist()
@@ -213,7 +217,12 @@ def test_a_repeated_row_after_a_resume(shuffle: bool) -> None:
     resumed = 0
     for rank in range(5):
         loader = arrowdl.Loader(
-            TABLE, 7, framework="numpy", shuffle=shuffle, rank=rank, world_size=5, pad_last=True
+            TABLE,
+            7,
+            framework="numpy",
+            shuffle=shuffle,
+            ranks=arrowdl.Ranks(rank, 5),
+            pad_last=True,
         )
         loader.load_state_dict(first[0].state_dict())
         for batch in loader:
@@ -234,9 +243,13 @@ def test_valid_rows_with_worker_processes(counted: bool) -> None:
     own: list[int] = []
     for rank in range(3):
         loader = arrowdl.Loader(
-            table if counted else table.to_batches(), 2, framework="numpy", rank=rank,
-            world_size=3, num_workers=2, transform=keep,
-        )  # fmt: skip
+            table if counted else table.to_batches(),
+            2,
+            framework="numpy",
+            ranks=arrowdl.Ranks(rank, 3),
+            num_workers=2,
+            transform=keep,
+        )
         for batch in loader:
             own += batch["id"][: loader.valid_rows].tolist()
     assert sorted(own) == list(range(13))
@@ -261,16 +274,16 @@ def test_what_many_ranks_left_is_read_window_by_window(
     monkeypatch.setattr(TableSource, "read", count)
     table = pa.table({"id": range(10_000)})
     options: dict[str, Any] = {"framework": "numpy", "shuffle": shuffle, "buffer_size": 2_500}
-    whole = [i for b in arrowdl.Loader(table, 16, **options) for i in b["id"].tolist()]
+    whole = [i for b in arrowdl.Loader(table, 16, **group(**options)) for i in b["id"].tolist()]
     given = set()
     for rank in range(100):
-        loader = arrowdl.Loader(table, 7, rank=rank, world_size=100, **options)
+        loader = arrowdl.Loader(table, 7, **group(rank=rank, world_size=100, **options))
         batches = iter(loader)
         for _ in range(3):
             given.update(next(batches)["id"].tolist())
         state = loader.state_dict()
     reads = 0
-    loader = arrowdl.Loader(table, 16, **options)
+    loader = arrowdl.Loader(table, 16, **group(**options))
     loader.load_state_dict(state)
     rest = [i for b in loader for i in b["id"].tolist()]
     assert rest == [i for i in whole if i not in given]

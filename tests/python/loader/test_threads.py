@@ -17,13 +17,14 @@ import arrowdl
 import numpy as np
 import pyarrow as pa
 import pytest
+from helpers.options import group
 from helpers.processes import run_python
 
 TABLE = pa.table({"id": pa.array(range(100), pa.int32())})
 
 
 def make(table: pa.Table = TABLE, **options: Any) -> arrowdl.Loader:
-    return arrowdl.Loader(table, 8, framework="numpy", **{"num_threads": 3, **options})
+    return arrowdl.Loader(table, 8, framework="numpy", **group(**{"num_threads": 3, **options}))
 
 
 def live_threads() -> list[str]:
@@ -47,7 +48,7 @@ def test_batches_are_those_of_one_thread(options: dict[str, Any]) -> None:
     defaults: dict[str, Any] = {"batch_size": 8, "framework": "numpy"} | options
 
     def read(num_threads: int) -> list[Any]:
-        loader = arrowdl.Loader(TABLE, num_threads=num_threads, **defaults)
+        loader = arrowdl.Loader(TABLE, num_threads=num_threads, **group(**defaults))
         read = []
         for _ in range(2):
             for batch in loader:
@@ -176,7 +177,7 @@ def test_wrong_options(options: dict[str, Any], message: str) -> None:
 
 def test_the_device_may_be_the_cpu() -> None:
     def read(**options: Any) -> list[int]:
-        loader = arrowdl.Loader(TABLE, 8, transform=dict, **options)
+        loader = arrowdl.Loader(TABLE, 8, transform=dict, **group(**options))
         return [i for batch in loader for i in batch["id"].tolist()]
 
     assert read(num_threads=2, device="cpu") == read()

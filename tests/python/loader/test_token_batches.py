@@ -1,4 +1,4 @@
-"""`Loader(batch_tokens=)` and `Loader(bucket_by=)`: steps by the lengths of rows."""
+"""`Tokens` and `Buckets`: steps by the lengths of rows."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pytest
+from helpers.options import group
 from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, Steps, divisors, read_with_stops, worlds
 from helpers.written_files import write_parts
@@ -65,7 +66,7 @@ class World(Ranks):
 
         def make(**rank: int) -> arrowdl.Loader:
             given = {"framework": "numpy", "transform": check} | options | rank
-            return arrowdl.Loader(source, **given)
+            return arrowdl.Loader(source, **group(**given))
 
         super().__init__(make, ranks, workers)
 
@@ -120,10 +121,7 @@ def read_sequences(source: Any, options: dict[str, Any]) -> list[list[int]]:
         source,
         framework="numpy",
         columns=["id"],
-        rank=0,
-        world_size=1,
-        global_batch_size=splits,
-        **plain,
+        **group(rank=0, world_size=1, global_batch_size=splits, **plain),
     )
     steps = [batch["id"].tolist() for batch in loader]
     rows = sum(map(len, steps))
@@ -258,5 +256,5 @@ def test_sequences_that_end_a_row_earlier(ragged: str) -> None:
 def test_no_rows(tmp_path: Path) -> None:
     feather.write_feather(make_table([]), tmp_path / "0.arrow", compression="uncompressed")
     for more in ({"batch_tokens": 9}, {"batch_size": 2, "bucket_by": "tokens"}):
-        loader = arrowdl.Loader(tmp_path, framework="numpy", **more)
+        loader = arrowdl.Loader(tmp_path, framework="numpy", **group(**more))
         assert (len(loader), list(loader)) == (0, [])

@@ -1,4 +1,4 @@
-"""`Loader(batch_tokens=)` and `Loader(bucket_by=)` with other options, and what they refuse."""
+"""`Tokens` and `Buckets` with other options, and what they refuse."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._epoch.lengths import LengthsSource
+from helpers.options import group
 
 LENGTHS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3]
 
@@ -38,7 +39,7 @@ def make_long(rows: int = 300) -> pa.Table:
 
 def make(source: Any, *sizes: int, **options: Any) -> arrowdl.Loader:
     options = {"framework": "numpy", "ragged": "offsets", **options}
-    return arrowdl.Loader(source, *sizes, **options)
+    return arrowdl.Loader(source, *sizes, **group(**options))
 
 
 def read(loader: Any) -> list[list[int]]:
@@ -131,7 +132,7 @@ def test_each_rank_has_its_own_budget_by_default() -> None:
     state = make_state(ranks[0], 3)
     assert state["splits"] == 3
     other = make(table, batch_tokens=90, rank=0, world_size=2)
-    with pytest.raises(ValueError, match=r"splits=3, and this Loader has splits=2"):
+    with pytest.raises(ValueError, match=r"splits=3, and this Loader has Ranks.splits=2"):
         other.load_state_dict(state)
     other = make(table, batch_tokens=180, splits=3, rank=0, world_size=1)
     other.load_state_dict(state)
@@ -166,7 +167,7 @@ def test_another_budget_for_the_rest_of_an_epoch() -> None:
         ({"global_batch_tokens": 800}, "steps with global_batch_tokens=400, and this .*=800: "),
         ({"buffer_size": 128}, "window=16, and this Loader has steps with window=32: "),
         ({"ragged": "padded"}, "steps with padded=False, and .* with padded=True"),
-        ({"splits": 2}, "splits=4, and this Loader has splits=2"),
+        ({"splits": 2}, r"splits=4, and this Loader has Ranks\.splits=2"),
         ({"global_batch_tokens": None, "global_batch_size": 16}, "has steps with .*size=16"),
         (
             {"global_batch_tokens": None, "bucket_by": None, "batch_size": 4, "splits": None},
@@ -341,7 +342,7 @@ def make_mixture(weights: Any = None, size: int | None = 16, **options: Any) -> 
     options = {"splits": 4, "shuffle": True, "buffer_size": 128, **options}
     options = {"framework": "numpy", "ragged": "offsets", "bucket_by": "tokens", **options}
     weights = weights or {"a": 1, "b": 2}
-    return arrowdl.Loader.mix(sources, size, weights=weights, **options)
+    return arrowdl.Loader.mix(sources, weights=weights, **group(global_batch_size=size, **options))
 
 
 def read_mixture(
@@ -388,14 +389,18 @@ def test_an_endless_mixture_in_buckets() -> None:
         (
             {"batch_tokens": 8},
             r"row 5 of the source has 9 tokens in \"tokens\", and each of the 1 sequences may give "
-            r"8 to a step \(batch_tokens=8, splits=1\): give batch_tokens=9 or more or cut",
+            r"8 to a step \(batch_size=Tokens\(8\), Ranks.splits=1\): give batch_size=Tokens\(9\) "
+            r"or more or cut",
         ),
-        ({"global_batch_tokens": 32}, r"of the 8 sequences may give 4 .* global_batch_tokens=72 "),
+        (
+            {"global_batch_tokens": 32},
+            r"of the 8 sequences may give 4 .* ranks=Ranks\(global_batch_size=Tokens\(72\)\) ",
+        ),
         (
             {"batch_tokens": 9, "ragged": "padded", "pad_to_multiple": 4},
-            r"has 9 tokens, 12 with padding, .* batch_tokens=12",
+            r"has 9 tokens, 12 with padding, .* batch_size=Tokens\(12\)",
         ),
-        ({"batch_tokens": 20, "splits": 4}, r"batch_tokens=36 or more, fewer splits, or"),
+        ({"batch_tokens": 20, "splits": 4}, r"batch_size=Tokens\(36\) or more, fewer splits, or"),
     ],
 )
 def test_a_row_that_is_longer_than_the_budget(options: dict[str, Any], text: str) -> None:
@@ -409,11 +414,9 @@ def test_a_row_that_is_longer_than_the_budget(options: dict[str, Any], text: str
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
-        ({"batch_size": 4, "batch_tokens": 9}, ValueError, "batch_size=4 and batch_tokens=9: give"),
-        ({"batch_tokens": 0}, ValueError, "batch_tokens=0: expected an int of at least 1"),
+        ({"batch_tokens": 0}, ValueError, r"Tokens\.number=0: expected an int of at least 1"),
         ({"batch_tokens": 9, "pad_last": True}, ValueError, "pad_last=True pads to a number of"),
-        ({"batch_size": 4, "bucket_by": 3}, TypeError, "bucket_by=3: give the name of a column"),
-        ({"batch_size": 4, "token_column": "tokens"}, ValueError, "give that too"),
+        ({"batch_size": 4, "bucket_by": 3}, TypeError, r"Buckets\.column=3: give the name of a"),
         (
             {"batch_tokens": 9, "token_column": "tokens", "bucket_by": "text"},
             ValueError,
@@ -448,7 +451,9 @@ def test_a_batch_size_that_is_none() -> None:
 def test_several_columns_of_lists() -> None:
     table = make_table()
     table = table.append_column("labels", table["tokens"])
-    with pytest.raises(ValueError, match=r"\['tokens', 'labels'\]: name one as token_column="):
+    with pytest.raises(
+        ValueError, match=r"\['tokens', 'labels'\]: name one as Tokens\(column=...\)"
+    ):
         make(table, batch_tokens=99)
     assert read(make(table, batch_tokens=15, token_column="labels")) == read(
         make(make_table(), batch_tokens=15)
@@ -606,9 +611,8 @@ class Slice:
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
-        ({"batch_tokens": 99}, ValueError, "give it global_batch_tokens="),
-        ({"size": None}, TypeError, "global_batch_tokens=, its tokens"),
-        ({"global_batch_tokens": 99}, ValueError, "give one of them"),
+        ({"batch_tokens": 99}, ValueError, r"give it ranks=Ranks\(global_batch_size=\.\.\.\)"),
+        ({"size": None}, TypeError, r"or its tokens, Tokens\(\.\.\.\)"),
     ],
 )
 def test_budgets_that_no_mixture_has(

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from helpers.options import group
 
 ROWS = 20
 TABLE = pa.table({"id": range(ROWS), "text": [f"w{i} w{i % 3}" for i in range(ROWS)]})
@@ -27,7 +28,11 @@ def tokenise(batch: pa.RecordBatch) -> pa.RecordBatch:
 def load(function: Any, source: Any = TABLE, **options: Any) -> list[dict[str, Any]]:
     return list(
         arrowdl.Loader(
-            source, 4, framework="numpy", ragged="padded", transform_arrow=function, **options
+            source,
+            4,
+            framework="numpy",
+            transform_arrow=function,
+            **group(ragged="padded", **options),
         )
     )
 
@@ -57,7 +62,7 @@ def read(batches: list[dict[str, Any]]) -> list[int]:
 def test_the_batches_are_those_without_it(options: dict[str, Any]) -> None:
     plain = {key: value for key, value in options.items() if key != "source"}
     source = options.get("source", TABLE)
-    others = arrowdl.Loader(source, 4, columns=["id"], framework="numpy", **plain)
+    others = arrowdl.Loader(source, 4, columns=["id"], framework="numpy", **group(**plain))
     wanted = [i for batch in others for i in batch["id"].tolist()]
     assert read(load(tokenise, source, **plain)) == wanted
 

@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from helpers.options import group
 from torch.utils.data import DataLoader
 
 # Each file begins with other words than the one before.
@@ -45,7 +46,12 @@ def write(folder: Path, kind: str) -> Any:
 
 def load(source: Any, rows: int = 3, **options: Any) -> arrowdl.Loader:
     return arrowdl.Loader(
-        source, rows, columns=["id", "k"], framework="numpy", nulls={"k": "mask"}, **options
+        source,
+        rows,
+        columns=["id", "k"],
+        framework="numpy",
+        nulls={"k": "mask"},
+        **group(**options),
     )
 
 

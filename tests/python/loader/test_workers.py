@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from helpers import transforms
+from helpers.options import group
 from helpers.worker_memory import HAS_PROC, count_mapped, count_open, list_names
 
 ROWS = 100
@@ -91,8 +92,8 @@ SOURCES = {
 def test_workers_give_the_batches_of_the_loader(name: str, tmp_path: Path) -> None:
     source = SOURCES[name](tmp_path)
     options: dict[str, Any] = {"shuffle": True, "buffer_size": 64, "columns": ["id"]}
-    shared = Loader(source, 7, num_workers=2, transform=transforms.add_process, **options)
-    alone = Loader(source, 7, **options)
+    shared = Loader(source, 7, num_workers=2, transform=transforms.add_process, **group(**options))
+    alone = Loader(source, 7, **group(**options))
     processes = set()
     for _ in range(2):  # epochs
         batches = list(shared)
@@ -107,7 +108,7 @@ def test_workers_give_the_batches_of_the_loader(name: str, tmp_path: Path) -> No
 def test_ranks_and_states() -> None:
     def make(rank: int) -> arrowdl.Loader:
         return Loader(
-            TABLE, 7, num_workers=3, shuffle=True, rank=rank, world_size=2, drop_last=True
+            TABLE, 7, num_workers=3, shuffle=True, ranks=arrowdl.Ranks(rank, 2), drop_last=True
         )
 
     whole = [read_ids(make(rank)) for rank in range(2)]
@@ -120,7 +121,7 @@ def test_ranks_and_states() -> None:
     second = make(1)
     second.load_state_dict(state)
     assert read_ids(second) == whole[1][4:]
-    alone = [Loader(TABLE, 5, shuffle=True, rank=rank, world_size=3) for rank in range(3)]
+    alone = [Loader(TABLE, 5, shuffle=True, ranks=arrowdl.Ranks(rank, 3)) for rank in range(3)]
     seen = [i for batches in whole for batch in batches[:4] for i in batch]
     for loader in alone:
         loader.load_state_dict(state)
@@ -266,7 +267,7 @@ def test_a_worker_killed_from_outside_is_no_hang() -> None:
     ids=["lambda", "stream"],
 )
 def test_what_cannot_be_pickled_is_said_at_once(arguments: dict[str, Any]) -> None:
-    loader = Loader(arguments.pop("source"), 10, num_workers=2, **arguments)
+    loader = Loader(arguments.pop("source"), 10, num_workers=2, **group(**arguments))
     with pytest.raises(TypeError, match=r"the source and the transform .* pickle"):
         list(loader)
 

@@ -25,6 +25,7 @@ import pytest
 from arrowdl import _core
 from arrowdl.loader._ipc import private_maps
 from arrowdl.loader._sources.base import UnitOrder
+from helpers.options import group
 
 ROWS = 530
 INTEGERS = pa.array([None if i % 11 == 0 else i for i in range(ROWS)], pa.int32())
@@ -155,7 +156,7 @@ def test_batches_are_the_trainings_own(name: str, shuffle: bool, files: Path) ->
     before = {path: path.read_bytes() for path in files.rglob("*.*") if path.is_file()}
     rows = source.to_pylist() if isinstance(source, pa.Table) else None
     pairs = {"shuffle": shuffle, "buffer_size": 128, **OPTIONS}
-    check_writing(lambda **more: arrowdl.Loader(source, 64, **pairs, **more))
+    check_writing(lambda **more: arrowdl.Loader(source, 64, **group(**pairs, **more)))
     assert all(path.read_bytes() == data for path, data in before.items())
     assert rows is None or source.to_pylist() == rows
 
@@ -178,7 +179,9 @@ def test_batches_are_the_trainings_own(name: str, shuffle: bool, files: Path) ->
 )
 def test_whatever_becomes_of_the_rows(name: str, options: dict[str, Any], files: Path) -> None:
     source = SOURCES[name](files)
-    check_writing(lambda **more: arrowdl.Loader(source, 64, **{**OPTIONS, **options}, **more), 1)
+    check_writing(
+        lambda **more: arrowdl.Loader(source, 64, **group(**{**OPTIONS, **options}, **more)), 1
+    )
     assert TABLE["x"].to_pylist() == list(range(ROWS))
 
 
@@ -192,10 +195,13 @@ def double(batch: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["ipc", "table"])
 def test_in_worker_processes(name: str, transform: Any, files: Path) -> None:
     loader = arrowdl.Loader(
-        SOURCES[name](files), 64, columns=PLAIN, transform=transform, num_workers=1, **{
-            **OPTIONS, "nulls": "raise"
-        }
-    )  # fmt: skip
+        SOURCES[name](files),
+        64,
+        columns=PLAIN,
+        transform=transform,
+        num_workers=1,
+        **group(**{**OPTIONS, "nulls": "raise"}),
+    )
     for _ in range(2):
         values = []
         for batch in loader:
@@ -294,7 +300,7 @@ def test_rows_are_copied_where_there_is_no_mapping(
     why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_ipc(tmp_path / "a.arrow")
-    source = arrowdl.Loader(path, 64, **OPTIONS)._source
+    source = arrowdl.Loader(path, 64, **group(**OPTIONS))._source
     if why == "removed":
         path.unlink()
     elif why == "replaced":

@@ -16,12 +16,12 @@ ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "python/arrowdl"
 
 BOUNDS = {
-    "parameters of Loader": 50,
-    "files, classes and functions that are too long": 14,
+    "parameters of Loader": 26,
+    "files, classes and functions that are too long": 12,
     "isinstance of kinds in the Loader": 5,
-    "lines of the product": 86_000,
+    "lines of the product": 88_000,
     "targets of the Makefile": 44,
-    "lines of CMakeLists.txt": 238,
+    "lines of CMakeLists.txt": 239,
     "bytes of HACKING.md": 37_000,
 }
 

@@ -16,6 +16,7 @@ import pytest
 import torch
 from arrowdl import _core
 from arrowdl.loader._parquet import polars_decoder
+from helpers.options import group
 
 ROWS = 1_000
 NUMBERS = [
@@ -112,7 +113,7 @@ def test_a_stream_of_no_such_column_is_as_it_was() -> None:
 
 
 def list_batches(source: Any, **options: Any) -> list[dict[str, Any]]:
-    return list(arrowdl.Loader(source, 64, **options))
+    return list(arrowdl.Loader(source, 64, **group(**options)))
 
 
 def expect_equal(one: Any, other: Any) -> None:

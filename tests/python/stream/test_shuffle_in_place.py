@@ -110,7 +110,7 @@ def read_from(path: Path, begin: int) -> dict[str, list[float]]:
     """Read all batches from batch `begin` on."""
 
     def open_loader() -> arrowdl.Loader:
-        return arrowdl.Loader(path, 500, shuffle=True, seed=3, buffer_size=4_500)
+        return arrowdl.Loader(path, 500, shuffle=arrowdl.Shuffle(4_500), seed=3)
 
     loader = open_loader()
     batches = iter(loader)

@@ -277,7 +277,7 @@ class Assembly:
         convert = choose_converter(options.tensor_framework, options.stack, options.columns, access)
         # Columns of transform_arrow need not be those of the files.
         is_read = options.transform_arrow is None
-        return explain_errors(convert, self._source.find_nulls if is_read else _find_none)
+        return explain_errors(convert, self._source.files.find_nulls if is_read else _find_none)
 
     def _can_convert_on_device(self, stream: _core.DeviceStream, device: _core.Device) -> bool:
         is_on_device = not _core.is_host_readable((stream.device_type, 0))

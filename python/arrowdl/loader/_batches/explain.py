@@ -23,7 +23,7 @@ _CAST_ADVICE = {
 def explain_errors(
     convert: Callable[[_core.DeviceArray], Any], find_nulls: Callable[[str], str]
 ) -> Callable[[_core.DeviceArray], Any]:
-    """Return `convert` with a BufferError that names the Loader's option, and a file with nulls.
+    """Return `convert` with errors that name the Loader's option, and a file with nulls.
 
     Parameters
     ----------
@@ -45,6 +45,9 @@ def explain_errors(
                 for advice, ours in _CAST_ADVICE.items():
                     text = text.replace(advice, ours)
                 error.args = (text,)
+            raise
+        except ValueError as error:
+            error.args = (str(error).replace("pad_value=", "Padded.value="),)
             raise
 
     return convert_or_explain

@@ -1,4 +1,4 @@
-"""The batches of a process as its part of JAX's global arrays, for `Loader(sharding=)`."""
+"""The batches of a process as its part of JAX's global arrays: ``Loader(device=sharding)``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches in pinned host memory, for `Loader(pin_memory=True)`."""
+"""Batches in pinned host memory, for ``Loader(device="cuda_host")``."""
 
 from __future__ import annotations
 

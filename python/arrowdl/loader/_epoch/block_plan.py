@@ -11,7 +11,7 @@ from threading import RLock
 from typing import Any, NamedTuple
 
 from arrowdl import _core
-from arrowdl.loader._packing import Pack
+from arrowdl.loader._settings.pack import Pack
 
 _BLOCKS = 64  # that are planned at a time, if no window says how many
 _MOST_ITEMS = 2**62

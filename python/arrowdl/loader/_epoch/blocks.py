@@ -7,7 +7,8 @@ process knows the lengths of all sequences, and so where every block begins: it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 
@@ -17,11 +18,11 @@ from arrowdl.loader._epoch.lengths import check_lengths
 from arrowdl.loader._epoch.mixed_sequences import MixedSequences
 from arrowdl.loader._epoch.read import EpochRows, FindParts, Order, Reader, read_share, read_stream
 from arrowdl.loader._epoch.read_splits import copies_rows, read_splits
-from arrowdl.loader._epoch.sequences import EpochSequences, Sequences
+from arrowdl.loader._epoch.sequences import EpochSequences, Sequences, WholeRows
 from arrowdl.loader._epoch.sharding import Span
 from arrowdl.loader._epoch.steps import find_even_steps
 from arrowdl.loader._mixture.mixture import MixedSource
-from arrowdl.loader._packing import Pack
+from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._sources.base import ENDLESS, IndexedSource, UnitOrder
 from arrowdl.loader._sources.stream import StreamSource
 
@@ -89,6 +90,7 @@ class SourceBlocks(Blocks):
         self._epoch = epoch
         self._rows = EpochRows(source, order, epoch)
         self._count = source.num_rows
+        self._whole: Callable[[], WholeRows | None] = _find_none
         own = EpochRows(lengths, order, epoch)
         self._plan = BlockPlan(partial(_read_from, own, self._count), pack)
         blocks = self._plan.count()
@@ -100,6 +102,7 @@ class SourceBlocks(Blocks):
         """Return the blocks of the same rows, which may have more columns."""
         made = copy(self)
         made._source, made._rows = source, EpochRows(source, self._order, self._epoch)
+        made._whole = _find_none
         return made
 
     def read_rows(
@@ -109,8 +112,18 @@ class SourceBlocks(Blocks):
             return self.read([])
         place = self._plan.find(start)
         end = self._plan.find_end(stop)
-        rows = self._rows.read(Span(place.row, self._count if end is None else end), readers)
+        rows = self._read(Span(place.row, self._count if end is None else end), readers)
         return self.pack_rows(rows, place).slice(0, stop - start)
+
+    def _read(self, span: Span, readers: int) -> _core.DeviceStream:
+        """Read rows of a span: those of a permutation once for all that read side by side."""
+        if readers == 1 or not self._order.holds(self._source):
+            return self._rows.read(span, readers)
+        whole = self._whole()
+        if whole is None:
+            whole = WholeRows(self._rows, self._count, 1)
+            self._whole = weakref.ref(whole)  # the streams keep it
+        return whole.read(span, self._source.read([]))
 
     def read_share(
         self, reader: Reader, *, reads_ahead: bool
@@ -124,6 +137,10 @@ class SourceBlocks(Blocks):
         is_joined = copies_rows(sharding)
         sequences = Sequences(self, order, self._epoch, sharding.splits, shares_units=is_joined)
         return read_splits(sequences, self.num_rows, steps, reader, reads_ahead=reads_ahead)
+
+
+def _find_none() -> None:
+    return None
 
 
 def _read_from(rows: EpochRows, stop: int, row: int) -> _core.DeviceStream:

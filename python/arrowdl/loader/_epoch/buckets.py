@@ -11,8 +11,8 @@ from typing import Any
 from arrowdl import _core
 from arrowdl.loader._epoch.cut_rows import cut_rows
 from arrowdl.loader._epoch.lengths import LENGTH, measure_rows
-from arrowdl.loader._epoch.sequences import EpochSequences, locate_sequence
-from arrowdl.loader._epoch.sharding import Span
+from arrowdl.loader._epoch.sequences import EpochSequences
+from arrowdl.loader._epoch.sharding import Span, locate_sequence
 from arrowdl.loader._epoch.steps import Window
 
 

@@ -24,10 +24,10 @@ def compare_states(state: Mapping[str, Any], own: Mapping[str, Any], *, is_mixed
     is_alike = all((state.get(key) is None) == (key not in own) for key in ("steps", "pack"))
     if is_alike and state.get("splits") != own.get("splits"):
         raise ValueError(
-            f"the state is of splits={state.get('splits')}, and this Loader has "
-            f"splits={own.get('splits')}: its rows have another order, so that some would "
-            "be lost or read twice. Make the Loader with the splits of the state; set_epoch "
-            "starts an epoch with others"
+            f"the state is of Ranks.splits={state.get('splits')}, and this Loader has "
+            f"Ranks.splits={own.get('splits')}: its rows have another order, so that some "
+            "would be lost or read twice. Make the Loader with the splits of the state; "
+            "set_epoch starts an epoch with others"
         )
     if state.get("steps") != own.get("steps"):
         theirs, ours = _list_differences(state.get("steps"), own.get("steps"))
@@ -40,9 +40,9 @@ def compare_states(state: Mapping[str, Any], own: Mapping[str, Any], *, is_mixed
     if state.get("pack") != own.get("pack"):
         _check_unread(state.get("pack"), own.get("pack"))
         raise ValueError(
-            f"the state is of pack={state.get('pack')}, and this Loader has "
-            f"pack={own.get('pack')}: its blocks have other tokens, so that some would be lost "
-            "or read twice. Make the Loader with the pack of the state"
+            f"the state is of batching={state.get('pack')}, and this Loader has "
+            f"batching={own.get('pack')}: its blocks have other tokens, so that some would be "
+            "lost or read twice. Make the Loader with the pack of the state"
         )
     if state["source"] != own["source"]:
         _refuse_snapshot(state, own)
@@ -94,14 +94,14 @@ def _check_unread(theirs: Any, ours: Any) -> None:
 
 
 def _advise_windows(state: Mapping[str, Any], own: Mapping[str, Any]) -> str:
-    """Say where the windows of `bucket_by` come from, if two Loaders have others."""
+    """Say where the windows of `Buckets` come from, if two Loaders have others."""
     theirs, ours = state.get("steps"), own.get("steps")
     if not (isinstance(theirs, Mapping) and isinstance(ours, Mapping)):
         return ""
     if theirs.get("window") == ours.get("window"):
         return ""
     return (
-        f" (windows that bucket_by= sorts follow from buffer_size, {state['buffer_size']}, here "
+        f" (the windows of Buckets follow from Shuffle.buffer_size, {state['buffer_size']}, here "
         f'{own["buffer_size"]}; buffer_size="auto" takes those of a state)'
     )
 

@@ -18,12 +18,13 @@ from arrowdl.loader._epoch.read import FindParts, Order, Reader, read_stream
 from arrowdl.loader._epoch.sharding import Sharding
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._options import Options
-from arrowdl.loader._packing import Pack
+from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._skip.numbered_stream import NumberedStream
 from arrowdl.loader._skip.numbers import Numbered
 from arrowdl.loader._skip.stand_ins import Faults
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import IndexedSource, Source, count_member_rows
+from arrowdl.loader._sources.row_bytes import count_lanes
 from arrowdl.loader._sources.stream import StreamSource
 
 FindSharding = Callable[[], Sharding]
@@ -57,7 +58,10 @@ class Epochs(ABC, Generic[S]):
     def __init__(self, source: S, options: Options) -> None:
         self.source = source
         self.options = options
-        self.order = Order(options.seed, options.buffer_rows if options.shuffle else None)
+        self.order = Order(options.seed, None)
+        if options.shuffle:
+            rows = options.buffer_rows
+            self.order = Order(options.seed, rows, count_lanes(source.measure_held(), rows))
         self.plan: Plan | None = None
 
     def with_options(self, options: Options) -> Self:

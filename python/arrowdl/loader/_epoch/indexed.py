@@ -16,7 +16,7 @@ from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._epoch.steps import Steps, find_even_steps
 from arrowdl.loader._options import Options
-from arrowdl.loader._packing import Pack
+from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._skip.numbered import NumberedSource
 from arrowdl.loader._skip.numbers import Numbered
 from arrowdl.loader._skip.stand_ins import Faults

@@ -1,123 +1,222 @@
-"""`Lanes`: units that are read side by side, some rows of each in turn.
+"""`Lanes`: parts of the source that are read side by side, some rows of each in turn.
 
 A shuffle that cannot hold all rows mixes the rows of its buffer. Row groups are decoded from their
 start, and the rows of one are alike if the data is sorted: so the buffer gets rows of several, from
-all parts of the source.
+all parts of the source. Of `n` lanes, each of which has an n-th of the source, the variance of the
+means of batches is that of a permutation and ``1 / n**3`` of that of the rows, at most.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from arrowdl import _core
 from arrowdl.loader._epoch.cut_rows import cut_rows
+from arrowdl.loader._epoch.sharding import Span, locate_sequence
 from arrowdl.loader._sources.base import IndexedSource, UnitOrder
+from arrowdl.loader._sources.row_bytes import LANES
 
-LANES = 8  # of all sequences together, unless these are more
+_CUT_LANES = 8  # which may cut a unit, that each of them decodes from its start
 _FEW_UNITS = 4  # of a lane
+_UNITS_OF_HOP = 8  # of a lane: each hop cuts a unit, which is decoded twice
 _LEAST_ROWS = 16  # of a turn: each takes some microseconds
+
+Lane = list[Span]  # of the rows of an order, which are read one after the other
 
 
 class Arrangement(NamedTuple):
-    """The order in which units are read.
+    """The order in which rows are read, before they are shuffled.
 
     Attributes
     ----------
     order : UnitOrder
-    lanes : int
-        Parts of each sequence that are read side by side.
-    phase : float, optional
-        Where each sequence begins in its first unit, as a share of it, if it has few units.
+    sequences : sequence of sequences of Lane
+        The lanes of each sequence.
     """
 
     order: UnitOrder
-    lanes: int = 1
-    phase: float | None = None
+    sequences: Sequence[Sequence[Lane]]
 
 
-def arrange_units(source: IndexedSource, seed: int, sequences: int) -> Arrangement:
-    """Permute the units with rows, so that lanes are in different parts of the source at a time.
+def arrange_units(
+    source: IndexedSource, seed: int, sequences: int, most: int = LANES
+) -> Arrangement:
+    """Cut the units with rows into lanes, so that these are in different parts of the source.
 
-    The source is cut into as many strata as there are lanes, of consecutive units. Each lane has
-    the units of one, in random order. Of several sequences, which may be of several ranks, it goes
-    from stratum to stratum, so that each rank comes through the whole source. In the order, the
-    units of one lane come after those of another.
+    The source is cut into strata of consecutive rows, of which each lane reads one. Those of one
+    sequence have whole units, unless one of these is most of a lane. Several sequences have equally
+    many rows, to one: there, two lanes may have parts of a unit, and of many units they go from
+    stratum to stratum, so that each sequence comes through the source. The units of a stratum are
+    in random order. If they are few, each lane begins after another share of a unit: otherwise they
+    would all come to the ends of units, and to the last rows of sorted ones, at the same time.
 
     Parameters
     ----------
     source : IndexedSource
     seed : int
     sequences : int
-        Runs of the order that are read side by side.
+        Which are read side by side, and may be of several ranks.
+    most : int
+        Lanes of all sequences together, unless these are more.
     """
     units = [unit for unit, rows in enumerate(source.units) if rows > 0]
-    lanes = max(1, LANES // sequences)
-    strata = max(1, min(len(units), sequences * lanes))
-    rounds = -(-len(units) // strata)
-    places = _core.permute(strata * rounds, seed)
-    drawn = _draw(units, strata, places)
-    first = places[0] // rounds if places else 0
-    has_few = len(units) < _FEW_UNITS * sequences * lanes
-    step = 0 if sequences == 1 or has_few else 1
-    found = []
-    for place in (lane * sequences + i for i in range(sequences) for lane in range(lanes)):
-        if place < strata:  # the lanes of a sequence are far from each other
-            found += [drawn[(first + place + step * i) % strata][i] for i in range(rounds)]
-    phase = seed / 2**64 if has_few else None
-    order = UnitOrder(source, [unit for unit in found if unit is not None])
-    return Arrangement(order, lanes, phase)
+    if not units:
+        return Arrangement(UnitOrder(source, []), [[] for _ in range(sequences)])
+    keys = _core.permute(len(units), seed)
+    is_large = max(source.units) * min(most, _CUT_LANES) > source.num_rows
+    if sequences == 1 and not is_large:
+        order, sequence = _cut_whole_units(source, units, keys, min(most, len(units)))
+        found = [sequence]
+    else:
+        if sequences == 1 or len(units) <= _FEW_UNITS:
+            most = min(most, _CUT_LANES)
+        order, found = _cut_evenly(source, units, keys, sequences, -(-most // sequences))
+    count = sum(map(len, found))
+    if len(units) < _FEW_UNITS * count:
+        step, phase = source.num_rows / max(len(units), count), seed / 2**64
+        shares = iter([(phase + i / count) % 1 for i in range(count)])
+        found = [[_rotate(lane, int(step * next(shares))) for lane in lanes] for lanes in found]
+    return Arrangement(order, found)
 
 
-def _draw(units: Sequence[int], strata: int, places: Sequence[int]) -> list[list[int | None]]:
-    """Permute the units of each stratum; one that has fewer than others gets None once."""
-    starts = [i * len(units) // strata for i in range(strata + 1)]
-    drawn: list[list[int | None]] = [[] for _ in range(strata)]
-    for place in places:
-        stratum, i = divmod(place, len(places) // strata)
-        unit = starts[stratum] + i
-        drawn[stratum].append(units[unit] if unit < starts[stratum + 1] else None)
-    return drawn
+def _cut_whole_units(
+    source: IndexedSource, units: Sequence[int], keys: Sequence[int], lanes: int
+) -> tuple[UnitOrder, list[Lane]]:
+    """Cut units into lanes of about as many rows, and permute those of each."""
+    key = dict(zip(units, keys, strict=False))
+    strata = [sorted(own, key=key.__getitem__) for own in _cut_units(source, units, lanes)]
+    order = UnitOrder(source, [unit for own in strata for unit in own])
+    ends = [0, *(order.ends[i - 1] for i in accumulate(map(len, strata)) if i)]
+    return order, [[Span(start, stop)] for start, stop in pairwise(ends)]
+
+
+def _cut_units(source: IndexedSource, units: Sequence[int], parts: int) -> Iterator[Sequence[int]]:
+    """Cut units into runs, each of a unit or more, where rows are cut evenly or nearby."""
+    ends = [0, *accumulate(source.units[unit] for unit in units)]
+    cuts = [0]
+    for part in range(1, parts):
+        row = ends[-1] * part / parts
+        i = bisect_left(ends, row)
+        nearest = i if ends[i] - row <= row - ends[i - 1] else i - 1
+        cuts.append(min(max(nearest, cuts[-1] + 1), len(units) - parts + part))
+    for start, stop in pairwise([*cuts, len(units)]):
+        yield units[start:stop]
+
+
+def _cut_evenly(
+    source: IndexedSource, units: Sequence[int], keys: Sequence[int], sequences: int, most: int
+) -> tuple[UnitOrder, list[list[Lane]]]:
+    """Cut units into `most` lanes for each sequence; the lanes of one are far from each other."""
+    total, count = sum(source.units), sequences * most
+    lengths = [
+        len(locate_sequence(lane, most, len(locate_sequence(i, sequences, total))))
+        for lane in range(most)
+        for i in range(sequences)
+    ]
+    hops = max(1, min(count, len(units) // (_UNITS_OF_HOP * count)))
+    first = keys[0] % count
+    # Stratum `i` has a part of each lane that comes to it.
+    visits = [[((i - first - hop) % count, hop) for hop in range(hops)] for i in range(count)]
+    sizes = [
+        [len(locate_sequence(hop, hops, lengths[lane])) for lane, hop in visit] for visit in visits
+    ]
+    ends = list(accumulate(map(sum, sizes)))
+    order, strata = _permute_strata(source, units, keys, ends)
+    parts: dict[tuple[int, int], Lane] = {}
+    for visit, rows, spans in zip(visits, sizes, strata, strict=True):
+        parts.update(zip(visit, _cut_spans(spans, rows), strict=True))
+    lanes = [[span for hop in range(hops) for span in parts[own, hop]] for own in range(count)]
+    return order, [[_join(lane) for lane in lanes[i::sequences]] for i in range(sequences)]
+
+
+def _permute_strata(
+    source: IndexedSource, units: Sequence[int], keys: Sequence[int], ends: Sequence[int]
+) -> tuple[UnitOrder, list[list[Span]]]:
+    """Permute the units of each stratum, and the parts of those that are in several.
+
+    Returns the order, and the rows of it that each stratum has.
+    """
+    parts: list[list[tuple[int, int, Span]]] = [[] for _ in ends]  # key, unit, rows of the unit
+    begin = number = 0
+    for unit, key in zip(units, keys, strict=True):
+        stop = begin + source.units[unit]
+        start = begin
+        while start < stop:
+            while ends[number] <= start:
+                number += 1
+            end = min(stop, ends[number])
+            parts[number].append((key, unit, Span(start - begin, end - begin)))
+            start = end
+        begin = stop
+    strata = [sorted(own) for own in parts]
+    order = UnitOrder(source, list(dict.fromkeys(unit for own in strata for _, unit, _ in own)))
+    starts = dict(zip(order.units, [0, *order.ends], strict=False))
+    return order, [
+        [Span(starts[unit] + rows.start, starts[unit] + rows.stop) for _, unit, rows in own]
+        for own in strata
+    ]
+
+
+def _cut_spans(spans: Sequence[Span], sizes: Sequence[int]) -> Iterator[Lane]:
+    """Cut spans into parts of these sizes, one after the other."""
+    begin = 0
+    for size in sizes:
+        yield list(_find_spans(spans, begin, begin + size))
+        begin += size
+
+
+def _find_spans(spans: Sequence[Span], start: int, stop: int) -> Iterator[Span]:
+    """Yield rows `start` to `stop` of spans, counted through all of them."""
+    begin = 0
+    for span in spans:
+        first, last = max(start - begin, 0), min(stop - begin, len(span))
+        if first < last:
+            yield Span(span.start + first, span.start + last)
+        begin += len(span)
+
+
+def _join(spans: Sequence[Span]) -> Lane:
+    """Join spans that follow each other."""
+    joined: Lane = []
+    for span in spans:
+        if joined and joined[-1].stop == span.start:
+            joined[-1] = Span(joined[-1].start, span.stop)
+        else:
+            joined.append(span)
+    return joined
+
+
+def _rotate(lane: Lane, rows: int) -> Lane:
+    """Begin a lane after its first `rows`, and end it with these."""
+    total = sum(map(len, lane))
+    rows = min(rows, total)
+    return _join([*_find_spans(lane, rows, total), *_find_spans(lane, 0, rows)])
 
 
 class Lanes:
-    """The rows of consecutive units of an order, in an order of their own.
+    """The rows of lanes in turn.
 
     Parameters
     ----------
     source : IndexedSource
-    units : sequence of int
-        Which are cut into lanes of about as many rows.
-    lanes : int
-        At most; one reads the units one after another.
+    order : UnitOrder
+    lanes : sequence of Lane
     rows : int
         Of all lanes in turn, after which the first one is next again: each gives its share.
-    phase : float, optional
-        Each lane begins within its first unit, the first lane after this share of it, and ends with
-        the rows before. Otherwise lanes of few units come to the ends of these at the same time.
     """
 
     def __init__(
-        self,
-        source: IndexedSource,
-        units: Sequence[int],
-        lanes: int,
-        rows: int,
-        phase: float | None = None,
+        self, source: IndexedSource, order: UnitOrder, lanes: Sequence[Lane], rows: int
     ) -> None:
         self._source = source
-        self._lanes = [UnitOrder(source, own) for own in _cut_units(source, units, lanes)]
-        self._sizes = [lane.ends[-1] if lane.ends else 0 for lane in self._lanes]
+        self._order = order
+        self._lanes = [lane for lane in lanes if lane]
+        self._sizes = [sum(map(len, lane)) for lane in self._lanes]
         self._total = sum(self._sizes)
         self._turn = max(rows, _LEAST_ROWS * len(self._lanes))
-        self._shifts = [
-            int(lane.ends[0] * ((phase + i / len(self._lanes)) % 1))
-            if phase is not None and lane.ends
-            else 0
-            for i, lane in enumerate(self._lanes)
-        ]
 
     def read(self, start: int, stop: int, readers: int = 1) -> _core.DeviceStream:
         """Read rows `start` to `stop`; `readers` as in `IndexedSource.read`."""
@@ -126,7 +225,8 @@ class Lanes:
         if len(self._lanes) == 1:
             return self._read_lane(0, start, stop, readers)
         spans = list(zip(self._count(start), self._count(stop), strict=True))
-        readers *= sum(first < last for first, last in spans)
+        # A few lanes of large row groups read no more ahead, each, than many of small ones.
+        readers *= max(LANES, len(self._lanes))
         empty = self._source.read([])
         # All begin to read before the first rows are taken.
         streams = [
@@ -137,37 +237,44 @@ class Lanes:
         return _core.read_arrays(arrays, empty.schema, empty.device_type)
 
     def _read_lane(self, lane: int, start: int, stop: int, readers: int) -> _core.DeviceStream:
-        order, size = self._lanes[lane], self._sizes[lane]
-        start, stop = start + self._shifts[lane], stop + self._shifts[lane]
-        if start >= size > 0:
-            start, stop = start - size, stop - size
-        first = self._source.read_rows(start, min(stop, size), order, readers)
-        if stop <= size:
+        spans = list(_find_spans(self._lanes[lane], start, stop))
+        first = self._source.read_rows(*_bounds(spans[0]), self._order, readers)
+        if len(spans) == 1:
             return first
-        arrays = chain(first, _open_later(self._source, stop - size, order, readers))
-        return _core.read_arrays(arrays, first.schema, first.device_type)
+        schema, device_type = first.schema, first.device_type
+        arrays = self._read_spans(first, spans[1:], readers)
+        del first
+        return _core.read_arrays(arrays, schema, device_type)
+
+    def _read_spans(
+        self, stream: _core.DeviceStream, later: Sequence[Span], readers: int
+    ) -> Iterator[_core.DeviceArray]:
+        """Yield rows of a stream, and of later spans, each read when the one before has ended."""
+        yield from stream
+        del stream
+        for span in later:
+            yield from self._source.read_rows(*_bounds(span), self._order, readers)
 
     def _interleave(
         self,
-        streams: Sequence[_core.DeviceStream | None],
+        streams: list[_core.DeviceStream | None],
         spans: Sequence[tuple[int, int]],
         start: int,
     ) -> Iterator[_core.DeviceArray]:
-        cuts = [
+        left = [
             cut_rows(stream, self._list_cuts(lane, *span, start))
             for lane, (stream, span) in enumerate(zip(streams, spans, strict=True))
             if stream is not None
         ]
-        del streams
-        left = list(cuts)
+        streams.clear()
         while left:
             for cut in list(left):
                 arrays = next(cut, None)
                 if arrays is None:
                     left.remove(cut)
                     continue
-                yield from arrays
-                del arrays
+                while arrays:
+                    yield arrays.pop(0)
 
     def _list_cuts(self, lane: int, first: int, last: int, start: int) -> Iterator[tuple[int, int]]:
         """Yield how many rows a lane gives in each turn, of its rows `first` to `last`."""
@@ -208,21 +315,5 @@ class Lanes:
         return counts
 
 
-def _open_later(
-    source: IndexedSource, stop: int, order: UnitOrder, readers: int
-) -> Iterator[_core.DeviceArray]:
-    """Yield the first rows of an order, which are not read before the first one is needed."""
-    yield from source.read_rows(0, stop, order, readers)
-
-
-def _cut_units(source: IndexedSource, units: Sequence[int], lanes: int) -> list[Sequence[int]]:
-    """Cut units into runs of about as many rows, each of a unit or more."""
-    lanes = min(lanes, len(units))
-    if lanes <= 1:
-        return [units]
-    ends = list(accumulate(source.units[unit] for unit in units))
-    cuts = [0]
-    for lane in range(1, lanes):
-        near = bisect_left(ends, ends[-1] * lane // lanes) + 1
-        cuts.append(min(max(near, cuts[-1] + 1), len(units) - lanes + lane))
-    return [units[start:stop] for start, stop in pairwise([*cuts, len(units)])]
+def _bounds(span: Span) -> tuple[int, int]:
+    return span.start, span.stop

@@ -16,7 +16,7 @@ from arrowdl.loader._epoch.sharding import Sharding
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._mixture.mixture import MixedSource
 from arrowdl.loader._mixture.shares import Phase
-from arrowdl.loader._packing import Pack
+from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._skip.numbered_mixture import number_mixture
 from arrowdl.loader._skip.numbers import Numbered
 from arrowdl.loader._skip.stand_ins import Faults
@@ -106,9 +106,9 @@ class MixedEpochs(IndexedEpochs[MixedSource]):
         before, after = ([own for own in some if own.row < end] for some in (saved, phases))
         if saved and self.plan is not None and before != after:
             raise ValueError(
-                "the weights change within a window of bucket_by=, whose rows are sorted and were "
-                f"read in part: go on with the weights of the state up to row {end} of each "
-                "sequence, set_epoch starts an epoch with others"
+                "the weights change within a window of batching=Buckets(...), whose rows are "
+                "sorted and were read in part: go on with the weights of the state up to row "
+                f"{end} of each sequence, set_epoch starts an epoch with others"
             )
         return phases
 

@@ -37,7 +37,7 @@ class MixedSequences(EpochSequences):
         members = []
         for number, member in enumerate(source.members):
             spans = {i: Span(start[number], stop[number]) for i, (start, stop) in counts.items()}
-            order = Order(member.seed, member.buffer_size)
+            order = Order(member.seed, member.buffer_size, member.lanes)
             members.append(_Epochs(source, number, order, self._epoch, spans))
         return [
             _core.mix(

@@ -15,7 +15,7 @@ from arrowdl.loader._epoch.mixed import check_weights
 from arrowdl.loader._epoch.read import FindParts, Order, Reader
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import Position
-from arrowdl.loader._packing import Pack
+from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._skip.numbers import Numbered
 from arrowdl.loader._skip.numbers import Place as RowPlace
 from arrowdl.loader._skip.stand_ins import Faults
@@ -39,7 +39,8 @@ class PackedEpochs(Epochs[Any]):
         self._rows = rows
         self._pack = pack
         if self.source.list_members():  # sequences that are read side by side share the buffer
-            size = self.order.buffer_size and self.options.shuffled_rows
+            shuffled = self.options.count_shuffled_rows(self.source.num_rows)
+            size = self.order.buffer_size and shuffled
             self.order = replace(self.order, buffer_size=size)
         self._lengths: IndexedSource | None = None
         self._opened: tuple[int, Any] | None = None
@@ -173,18 +174,18 @@ def check_pack(source: Any, pack: Pack) -> list[str] | None:
         return None
     if len(source.schedule) > 1:
         raise ValueError(
-            "pack= with weights that change at a step: a step has blocks, and at a step each "
-            "sequence has come to another row. Give one number for each source, and others from "
-            "the next epoch on"
+            "batching=Pack(...) with weights that change at a step: a step has blocks, and at a "
+            "step each sequence has come to another row. Give one number for each source, and "
+            "others from the next epoch on"
         )
     names = source.column_names
     if names is not None and pack.column not in names:
         raise ValueError(
-            f'pack= names "{pack.column}", and the columns that are read are {list(names)}'
+            f'Pack.column names "{pack.column}", and the columns that are read are {list(names)}'
         )
     if names is not None and pack.lengths is not None and pack.lengths not in names:
         raise ValueError(
-            f'pack= has lengths="{pack.lengths}", and the columns that are read are {list(names)}'
+            f'Pack.lengths="{pack.lengths}", and the columns that are read are {list(names)}'
         )
     stream = source.read([]).pack(**pack.list_arguments())
     return [field.name for field in stream.schema.children]

@@ -229,5 +229,5 @@ def _find_ragged(source: IndexedSource) -> str:
         return str(found[0])
     raise ValueError(
         f"a budget of tokens counts the items of a column of lists, and the source has {found}: "
-        "name one as token_column=, which may also be a column of integers"
+        "name one as Tokens(column=...), which may also be a column of integers"
     )

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
-from arrowdl.loader._epoch.sequences import EpochSequences, OpenSequences, locate_sequence
-from arrowdl.loader._epoch.sharding import Sharding, Span
+from arrowdl.loader._epoch.sequences import EpochSequences, OpenSequences
+from arrowdl.loader._epoch.sharding import Sharding, Span, locate_sequence
 from arrowdl.loader._epoch.steps import Part, TokenPlan, TokenSteps, Window, fill_steps
 from arrowdl.loader._epoch.token_counts import TokenCounts
 from arrowdl.loader._epoch.windows import Windows

@@ -10,10 +10,17 @@ from functools import partial
 
 from arrowdl import _core
 from arrowdl.loader._epoch.lanes import Arrangement, Lanes, arrange_units
-from arrowdl.loader._epoch.sharding import Rest, Sharding, Span, choose_share, count_turns
+from arrowdl.loader._epoch.sharding import (
+    Rest,
+    Sharding,
+    Span,
+    choose_share,
+    count_turns,
+    locate_sequence,
+)
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._sources.base import IndexedSource, UnitOrder
-from arrowdl.loader._sources.row_bytes import count_buffer_rows, measure_stream
+from arrowdl.loader._sources.row_bytes import LANES, count_buffer_rows, measure_stream
 from arrowdl.loader._sources.stream import StreamSource
 
 FindParts = Callable[[int, int], list[int]]  # of a batch, by its index and its rows
@@ -30,10 +37,13 @@ class Order:
         Rows of the shuffle buffer. If it holds all rows, they are permuted. Otherwise units are
         permuted and read in `Lanes`, and then the rows within each full buffer are. None keeps the
         order of the source. 0, of streams, is as many rows as fit.
+    lanes : int
+        Of all sequences together, at most.
     """
 
     seed: int
     buffer_size: int | None
+    lanes: int = LANES
 
     def make_seed(self, epoch: int, purpose: str) -> int:
         """Derive a 64-bit seed for one purpose in one epoch."""
@@ -45,10 +55,13 @@ class Order:
         return self.buffer_size is not None and self.buffer_size >= source.num_rows
 
     def arrange(self, source: IndexedSource, epoch: int, sequences: int = 1) -> Arrangement:
-        """Return the order of the units of `source` in an epoch."""
+        """Return the order of the units of `source` in an epoch, and the lanes of `sequences`."""
         if self.buffer_size is None or self.holds(source):
-            return Arrangement(UnitOrder(source, range(len(source.units))))
-        return arrange_units(source, self.make_seed(epoch, "units"), sequences)
+            rows = source.num_rows
+            cuts = [locate_sequence(i, sequences, rows) for i in range(sequences)]
+            order = UnitOrder(source, range(len(source.units)))
+            return Arrangement(order, [[[cut]] for cut in cuts])
+        return arrange_units(source, self.make_seed(epoch, "units"), sequences, self.lanes)
 
     def shuffle(self, stream: _core.DeviceStream, epoch: int, skip: int = 0) -> _core.DeviceStream:
         """Shuffle the rows of a stream, and drop the first `skip` rows of the result."""
@@ -149,9 +162,9 @@ class EpochRows:
 
     def __init__(self, source: IndexedSource, order: Order, epoch: int) -> None:
         self._source = source
-        self._units, lanes, phase = order.arrange(source, epoch)
+        self._units, (lanes,) = order.arrange(source, epoch)
         self._buffer_size = order.buffer_size
-        self._lanes = Lanes(source, self._units.units, lanes, order.buffer_size or 0, phase)
+        self._lanes = Lanes(source, self._units, lanes, order.buffer_size or 0)
         self._seed = order.make_seed(epoch, "rows")
 
     def read(self, span: Span, readers: int = 1) -> _core.DeviceStream:

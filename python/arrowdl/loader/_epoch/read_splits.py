@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from arrowdl import _core
 from arrowdl.loader._epoch.cut_rows import cut_rows
 from arrowdl.loader._epoch.read import FindParts, Reader
-from arrowdl.loader._epoch.sequences import EpochSequences, locate_sequence
-from arrowdl.loader._epoch.sharding import Sharding, Span, count_turns
+from arrowdl.loader._epoch.sequences import EpochSequences
+from arrowdl.loader._epoch.sharding import Sharding, Span, count_turns, locate_sequence
 from arrowdl.loader._epoch.steps import Steps
 
 

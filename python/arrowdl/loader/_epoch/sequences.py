@@ -1,8 +1,8 @@
 """`EpochSequences`: the rows of an epoch in `splits` sequences, each a stream.
 
-Of a source they are `Sequences`. A row group that two of these share comes last in both: a process
-with both decodes it once. If the shuffle buffer holds all rows, sequences are parts of one
-permutation.
+Of a source they are `Sequences`. Of rows that are not shuffled, a row group that two of these share
+comes last in both: a process with both decodes it once. If the shuffle buffer holds all rows,
+sequences are parts of one permutation. Otherwise each has lanes of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 from arrowdl import _core
 from arrowdl.loader._epoch.lanes import Lanes
 from arrowdl.loader._epoch.read import EpochRows, Order
-from arrowdl.loader._epoch.sharding import Span
+from arrowdl.loader._epoch.sharding import Span, locate_sequence
 from arrowdl.loader._epoch.shared_units import SharedUnits
 from arrowdl.loader._sources.base import IndexedSource
 
@@ -39,7 +39,7 @@ class _Part(NamedTuple):
     run: Span | None
 
 
-class _WholeRows:
+class WholeRows:
     """All rows of an epoch in their order, read once for the sequences that are opened together."""
 
     def __init__(self, rows: EpochRows, total: int, readers: int) -> None:
@@ -59,11 +59,6 @@ class _WholeRows:
             start, stop = max(span.start, begin), min(span.stop, end)
             if start < stop:
                 yield array[start - begin : stop - begin]
-
-
-def locate_sequence(index: int, splits: int, rows: int) -> Span:
-    """Return the rows of sequence `index`: lengths differ by a row, those of all ranks too."""
-    return Span(index * rows // splits, (index + 1) * rows // splits)
 
 
 class EpochSequences(ABC):
@@ -135,8 +130,7 @@ class Sequences(EpochSequences):
         self._order = order
         self._epoch = epoch
         self._splits = splits
-        self._units, self._lanes, self._phase = order.arrange(source, epoch, splits)
-        self._has_lanes = self._lanes > 1 or self._phase is not None
+        self._units, self._lanes = order.arrange(source, epoch, splits)
         self._is_whole = order.holds(source)
         # The sequences share the buffer: a batch is drawn from as many rows on any number of ranks.
         size = order.buffer_size
@@ -148,15 +142,30 @@ class Sequences(EpochSequences):
     def _open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
         if self._is_whole:
             return self._open_whole(wanted)
-        parts = [list(self._find(index, self._widen(index, span))) for index, span in wanted]
+        if self._window is not None:
+            return self._open_shuffled(wanted, self._window)
+        parts = [list(self._find(index, span)) for index, span in wanted]
         shared = None
         if self._shares_units:
             shared = SharedUnits(self._source, self._units, _list_shared(parts))
         readers = self._readers or len(parts)
-        return [
-            self._shuffle(index, span, self._read_parts(found, shared, readers))
-            for (index, span), found in zip(wanted, parts, strict=True)
-        ]
+        return [self._read_parts(found, shared, readers) for found in parts]
+
+    def _open_shuffled(
+        self, wanted: Sequence[tuple[int, Span]], window: int
+    ) -> list[_core.DeviceStream]:
+        """Open sequences whose windows of `window` rows are permuted."""
+        readers = self._readers or len(wanted)
+        streams = []
+        for index, span in wanted:
+            lanes = Lanes(self._source, self._units, self._lanes[index], window)
+            first, last = span.start // window, -(-span.stop // window)
+            length = len(locate_sequence(index, self._splits, self._rows))
+            stream = lanes.read(first * window, min(length, last * window), readers)
+            seed = self._order.make_seed(self._epoch, f"rows {index}")
+            stream = stream.shuffle(window, seed, first_window=first)
+            streams.append(stream.slice(span.start - first * window, len(span)))
+        return streams
 
     def _open_whole(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
         """Open sequences of rows that are permuted as a whole."""
@@ -168,26 +177,8 @@ class Sequences(EpochSequences):
         ]
         if len(spans) == 1:
             return [rows.read(spans[0], readers)]
-        whole, empty = _WholeRows(rows, self._rows, readers), self._source.read([])
+        whole, empty = WholeRows(rows, self._rows, readers), self._source.read([])
         return [whole.read(span, empty) for span in spans]
-
-    def _widen(self, index: int, span: Span) -> Span:
-        """Return the rows of the sequence's shuffle windows that have rows of `span`."""
-        size = self._window
-        if size is None:
-            return span
-        length = len(locate_sequence(index, self._splits, self._rows))
-        return Span(span.start // size * size, min(length, -(-span.stop // size) * size))
-
-    def _shuffle(self, index: int, span: Span, stream: _core.DeviceStream) -> _core.DeviceStream:
-        """Shuffle the rows of the windows of `_widen`, and keep those of `span`."""
-        size = self._window
-        if size is None:
-            return stream
-        first = span.start // size
-        seed = self._order.make_seed(self._epoch, f"rows {index}")
-        stream = stream.shuffle(size, seed, first_window=first)
-        return stream.slice(span.start - first * size, len(span))
 
     def _read_parts(
         self, parts: Sequence[_Part], shared: SharedUnits | None, readers: int
@@ -217,16 +208,8 @@ class Sequences(EpochSequences):
             del array
 
     def _read_run(self, part: _Part, readers: int) -> _core.DeviceStream:
-        """Read rows of consecutive units: of a run in lanes, if there are any."""
-        rows, run, order = part.rows, part.run, self._units
-        if run is None or not self._has_lanes:
-            return self._source.read_rows(rows.start, rows.stop, order, readers)
-        units = order.units[order.find(run.start) : bisect_left(order.ends, run.stop) + 1]
-        phase = None
-        if self._phase is not None:
-            phase = self._phase + part.sequence / (self._splits * self._lanes)
-        lanes = Lanes(self._source, units, self._lanes, self._window or 0, phase)
-        return lanes.read(rows.start - run.start, rows.stop - run.start, readers)
+        rows = part.rows
+        return self._source.read_rows(rows.start, rows.stop, self._units, readers)
 
     def _find(self, index: int, span: Span) -> Iterator[_Part]:
         """Find rows `span` of a sequence in the epoch's order."""
@@ -241,7 +224,7 @@ class Sequences(EpochSequences):
     def _cut(self, index: int) -> list[_Part]:
         """Cut a sequence into its parts, in the order in which they are read."""
         rows = locate_sequence(index, self._splits, self._rows)
-        if not rows or not (self._source.decodes_units or self._has_lanes):
+        if not rows or not self._source.decodes_units:
             return [_Part(index, rows, rows)]
         ends = self._units.ends
         first, last = self._units.find(rows.start), bisect_left(ends, rows.stop)

@@ -214,6 +214,11 @@ def _join(spans: Iterable[Span]) -> Iterator[Span]:
         yield last
 
 
+def locate_sequence(index: int, splits: int, rows: int) -> Span:
+    """Return the rows of sequence `index`: lengths differ by a row, those of all ranks too."""
+    return Span(index * rows // splits, (index + 1) * rows // splits)
+
+
 def count_batches(rows: int, sharding: Sharding) -> int:
     """Count the batches of each rank of `rows` rows: the same number for all ranks."""
     if sharding.splits is not None:

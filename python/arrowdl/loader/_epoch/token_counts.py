@@ -35,7 +35,7 @@ class TokenCounts:
             "tokens": self.column,
             "padded": self.is_padded,
             "max_length": self._options.columns.find_max_length(self.column),
-            "pad_to_multiple": self._options.pad_to_multiple,
+            "pad_to_multiple": self._options.columns.pad_to_multiple,
         }
 
     def count(self, rows: _core.DeviceArray) -> pa.Array:
@@ -57,7 +57,7 @@ class TokenCounts:
         most = self._options.columns.find_max_length(self.column)
         if most is not None:
             tokens = pc.min_element_wise(tokens, most)
-        multiple = self._options.pad_to_multiple or 1
+        multiple = self._options.columns.pad_to_multiple or 1
         return pc.multiply(pc.divide(pc.add(tokens, multiple - 1), multiple), multiple)
 
     def check_longest(self, lengths: IndexedSource, sharding: Sharding) -> None:
@@ -71,18 +71,25 @@ class TokenCounts:
         if taken * sharding.splits <= sharding.tokens:
             return
         options, ranks = self._options, sharding.world_size
+        if sharding.tokens % (options.global_batch_tokens or options.batch_tokens or 1):
+            raise ValueError(
+                f"not a state of this Loader: its stages have steps of {sharding.tokens} tokens, "
+                f"to which each of {sharding.splits} sequences may give "
+                f"{sharding.tokens // sharding.splits}, and row {row} of {source} has {taken}"
+            )
         needed = taken * sharding.splits
         if options.batch_tokens is not None:
-            fits = f"batch_tokens={-(-needed // ranks)}"
+            fits = f"batch_size=Tokens({-(-needed // ranks)})"
         else:
-            fits = f"global_batch_tokens={needed}"
+            fits = f"ranks=Ranks(global_batch_size=Tokens({needed}))"
         width = f", {taken} with padding," if taken != length else ""
         fewer = ", fewer splits," if sharding.splits > ranks else ""
         raise ValueError(
             f'row {row} of {source} has {length} tokens{width} in "{self.column}", and each of '
             f"the {sharding.splits} sequences may give {sharding.tokens // sharding.splits} to a "
-            f"step ({options.name_plan()}, splits={sharding.splits}): give {fits} or more{fewer} "
-            'or cut longer rows (ragged="padded", max_length=), or leave them out (filter=)'
+            f"step ({options.name_plan()}, Ranks.splits={sharding.splits}): give {fits} or "
+            f"more{fewer} or cut longer rows (ragged=Padded(max_length=...)), or leave them out "
+            "(filter=)"
         )
 
 

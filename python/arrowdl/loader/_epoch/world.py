@@ -38,5 +38,5 @@ def _read_environment(rank: str, world_size: str) -> tuple[int, int]:
         return int(rank), int(world_size)
     raise ValueError(
         f"the environment has RANK={rank!r} and WORLD_SIZE={world_size!r}: expected a rank, from "
-        "0, and the number of ranks; the Loader's rank= and world_size= take precedence"
+        "0, and the number of ranks; the Loader's ranks=Ranks(rank, world_size) takes precedence"
     )

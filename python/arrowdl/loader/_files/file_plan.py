@@ -72,9 +72,9 @@ class PlannedFile(NamedTuple):
 class FilePlan:
     """The files of a source, their schema and their rows, taken once.
 
-    ``Loader.plan`` returns it. ``Loader(source, plan=...)`` opens the same files, or the same
-    version of a table, without listing them, and reads no footer before its rows are read. It has
-    no passwords.
+    ``Loader.plan`` returns it. ``Loader(source, storage=Storage(plan=...))`` opens the same files,
+    or the same version of a table, without listing them, and reads no footer before its rows are
+    read. It has no passwords.
 
     Attributes
     ----------
@@ -332,10 +332,4 @@ def _read_stamp(size: Any, mtime: Any = None, etag: Any = None) -> Stamp:
 
 def read_plan(plan: Any) -> FilePlan:
     """Return the plan that a user gave, itself or its file."""
-    if isinstance(plan, FilePlan):
-        return plan
-    if isinstance(plan, (str, os.PathLike)):
-        return FilePlan.load(plan)
-    raise TypeError(
-        f'plan={plan!r}: give what Loader.plan() returned, the file of its save(), or "share"'
-    )
+    return plan if isinstance(plan, FilePlan) else FilePlan.load(plan)

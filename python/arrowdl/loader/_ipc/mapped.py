@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from copy import copy
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,8 +15,9 @@ from arrowdl.loader._ipc.private_maps import MappedFile, PrivateRows, map_file
 from arrowdl.loader._parquet.scans import naming_files
 from arrowdl.loader._schema.fields import has_column
 from arrowdl.loader._schema.unify import choose_read, read_alike, unify_schemas
-from arrowdl.loader._schema.vocabulary import Vocabulary, make_table
+from arrowdl.loader._schema.vocabulary import Vocabulary, make_empty
 from arrowdl.loader._sources.base import UnitOrder
+from arrowdl.loader._sources.files import SourceFiles
 from arrowdl.loader._sources.table import ChunkSource, TableSource
 from arrowdl.loader._storage.readers import Stamp
 
@@ -46,11 +48,6 @@ class MappedSource(TableSource):
         self._buffer_rows: int | None = None  # of the shuffle that it is cut for
         self._private_rows: PrivateRows | None = None
 
-    def find_nulls(self, column: str) -> str:
-        return describe_missing(
-            [path for path, schema in self._schemas if not has_column(column, schema)]
-        )
-
     def _find_file(self, batch: pa.RecordBatch) -> str:
         buffers = [buffer for column in batch.columns for buffer in column.buffers() if buffer]
         for file in self._files:
@@ -58,15 +55,10 @@ class MappedSource(TableSource):
                 return file.path
         return ""
 
-    def locate_row(self, row: int) -> tuple[str, int]:
-        file = bisect_right(self._file_starts, row) - 1
-        return self._files[file].path, row - self._file_starts[file]
-
-    def count_files(self) -> int:
-        return len(self._files)
-
-    def list_stamps(self) -> list[Stamp]:
-        return [self._stamps.find(file.path) for file in self._files]
+    @property
+    def files(self) -> MappedFiles:
+        files, starts, schemas = self._files, self._file_starts, self._schemas
+        return MappedFiles(files, starts, schemas, self._stamps, self.refuse_plan())
 
     def for_writing(self) -> MappedSource:
         if self._private_rows is None:
@@ -114,6 +106,39 @@ class MappedSource(TableSource):
     def __reduce__(self) -> Any:
         paths = [file.path for file in self._files]
         return _map_again, (paths, self._columns, self._stamps, self.vocabulary, self._buffer_rows)
+
+
+class MappedFiles(SourceFiles):
+    """The files of a `MappedSource`."""
+
+    def __init__(
+        self,
+        files: Sequence[MappedFile],
+        starts: Sequence[int],
+        schemas: Sequence[tuple[str, pa.Schema]],
+        stamps: FileStamps,
+        refusal: str,
+    ) -> None:
+        super().__init__(refusal)
+        self._files = files
+        self._starts = starts
+        self._schemas = schemas
+        self._stamps = stamps
+
+    def count(self) -> int:
+        return len(self._files)
+
+    def list_stamps(self) -> list[Stamp]:
+        return [self._stamps.find(file.path) for file in self._files]
+
+    def find_nulls(self, column: str) -> str:
+        return describe_missing(
+            [path for path, schema in self._schemas if not has_column(column, schema)]
+        )
+
+    def locate_row(self, row: int) -> tuple[str, int]:
+        file = bisect_right(self._starts, row) - 1
+        return self._files[file].path, row - self._starts[file]
 
 
 def _map_again(
@@ -178,7 +203,9 @@ def map_files(paths: list[str], columns: list[str] | None) -> Mapped | None:
             tables.append(reader.read_all())
     schemas = [(path, t.schema) for path, t in zip(paths, tables, strict=True)]
     unified = unify_schemas(schemas, choose_read(columns, None))
-    whole = [read_alike(table, unified) for table in (make_table(unified.schema), *tables)]
+    # Its dictionaries have no values: those of the files are united, and lose their nulls.
+    empty = pa.Table.from_batches([make_empty(unified.schema)])
+    whole = [read_alike(table, unified) for table in (empty, *tables)]
     table = pa.concat_tables(whole, promote_options="default")
     rows = [table.num_rows for table in tables]
     return Mapped(table, unified.schema, files, schemas, rows)

@@ -11,6 +11,7 @@ from arrowdl import _core
 from arrowdl.loader._libraries.ranges import RangeSource
 from arrowdl.loader._schema.fields import choose_columns, select_fields
 from arrowdl.loader._schema.vocabulary import make_empty, make_table
+from arrowdl.loader._sources.files import NamedVersion, SourceFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,8 +46,8 @@ class SelectedSource(RangeSource):
         return list(self._names)
 
     @property
-    def snapshot(self) -> str:
-        return self._snapshot
+    def files(self) -> SourceFiles:
+        return NamedVersion(self._snapshot, self.refuse_plan())
 
     def describe(self) -> str:
         return f"{self._schema.to_string()} {self.num_rows} selected {self._snapshot}"

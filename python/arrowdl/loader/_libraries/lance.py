@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,6 +26,7 @@ from arrowdl.loader._schema.filters import (
 )
 from arrowdl.loader._schema.vocabulary import make_empty
 from arrowdl.loader._sources.base import Source
+from arrowdl.loader._sources.files import SourceFiles
 from arrowdl.loader._sources.forked import make_home
 from arrowdl.loader._sources.stream import StreamSource
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
@@ -61,7 +62,7 @@ class LanceSource(RangeSource):
     decodes_units = True
 
     def __init__(self, dataset: Any, columns: list[str] | None, filter: Any) -> None:
-        self._dataset = dataset
+        self.dataset = dataset
         self.home = make_home("Lance dataset", "Lance", True)
         self._schema: pa.Schema = dataset.schema
         self._columns = choose_columns(columns, self._schema)
@@ -77,13 +78,13 @@ class LanceSource(RangeSource):
         counts = map_in_threads(self._count, fragments, FILES_AT_ONCE)
         ids = [fragment.fragment_id for fragment in fragments]
         self._fragments = list(zip(ids, counts, map(_name_files, fragments), strict=True))
-        self._parts = [
+        self.parts = [
             _Part(fragment, start, min(step, count - start))
             for fragment, count, _ in self._fragments
             for step in [rows if filter is None else max(1, count)]
             for start in range(0, count, step)
         ]
-        self.units = [part.rows for part in self._parts]
+        self.units = [part.rows for part in self.parts]
 
     def _count(self, fragment: Any) -> int:
         if self._filter is None or self._is_sql:
@@ -98,33 +99,26 @@ class LanceSource(RangeSource):
         return list(self._schema.names if self._columns is None else self._columns)
 
     @property
-    def snapshot(self) -> str:
-        return f"Lance dataset {remove_secrets(self._dataset.uri)!r}, version {self.version}"
+    def files(self) -> LanceFiles:
+        return LanceFiles(self)
+
+    def count_fragments(self) -> int:
+        """Count the fragments, also those without rows."""
+        return len(self._fragments)
+
+    @property
+    def name(self) -> str:
+        """The dataset and its version, for states and errors."""
+        return f"Lance dataset {remove_secrets(self.dataset.uri)!r}, version {self.version}"
 
     @property
     def version(self) -> int:
         """The version that is read."""
-        return int(self._dataset.version)
+        return int(self.dataset.version)
 
     def describe(self) -> str:
         # Names of data files are unique. The path is left out: the dataset may be moved.
         return f"lance {self.version} {self._fragments} {describe_filter(self._filter)}"
-
-    def count_unfiltered(self) -> int:
-        return int(self._dataset.count_rows())
-
-    def count_files(self) -> int:
-        return len(self._fragments)
-
-    def locate_row(self, row: int) -> tuple[str, int]:
-        unit = bisect_right(self._starts, row) - 1
-        part = self._parts[unit]
-        path = f"{remove_secrets(self._dataset.uri)} (fragment {part.fragment})"
-        return path, part.start + row - self._starts[unit]
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        return list(accumulate(self.units, initial=0))
 
     def _make_empty(self) -> pa.RecordBatch:
         return make_empty(self._project())
@@ -144,9 +138,9 @@ class LanceSource(RangeSource):
 
     def _read_units(self, units: Sequence[int], ahead: int) -> Iterator[_core.DeviceArray]:
         # One part after another; the next ones are opened before one has ended.
-        waiting = deque(_join([self._parts[unit] for unit in units]))
+        waiting = deque(_join([self.parts[unit] for unit in units]))
         opened: deque[tuple[_Part, _core.DeviceStream]] = deque()
-        with naming_snapshot(self.snapshot):
+        with naming_snapshot(self.name):
             while waiting or opened:
                 while waiting and len(opened) < ahead and self._has_room(opened):
                     part = waiting.popleft()
@@ -162,7 +156,7 @@ class LanceSource(RangeSource):
         return sum(part.rows for part, _ in opened) * self._row_bytes <= SCAN_BYTES
 
     def _name_part(self, part: _Part, position: int) -> str:
-        path = f"{remove_secrets(self._dataset.uri)} (fragment {part.fragment})"
+        path = f"{remove_secrets(self.dataset.uri)} (fragment {part.fragment})"
         return f"{path!r}, rows {part.start} to {part.start + part.rows - 1},"
 
     def _open(self, part: _Part, ahead: int) -> _core.DeviceStream:
@@ -172,7 +166,7 @@ class LanceSource(RangeSource):
             if not self._is_sql:
                 needed = find_columns(self._schema.names, columns, self._filter)
                 columns += [name for name in self._schema.names if name in needed - set(columns)]
-        fragment = self._dataset.get_fragment(part.fragment)
+        fragment = self.dataset.get_fragment(part.fragment)
         if fragment is None:
             raise ValueError(f"the dataset has no fragment {part.fragment}")
         whole = {} if self._filter is not None else {"offset": part.start, "limit": part.rows}
@@ -194,6 +188,36 @@ class LanceSource(RangeSource):
         if self._columns is not None:
             stream = select_stream(stream, self._columns)
         return stream.prefetch(1)
+
+
+class LanceFiles(SourceFiles):
+    """The fragments of a Lance dataset, which stand for its files.
+
+    Parameters
+    ----------
+    source : LanceSource
+    """
+
+    def __init__(self, source: LanceSource) -> None:
+        super().__init__(source.refuse_plan())
+        self._source = source
+        self._starts = list(accumulate(source.units, initial=0))
+
+    @property
+    def snapshot(self) -> str:
+        return self._source.name
+
+    def count(self) -> int:
+        return self._source.count_fragments()
+
+    def count_unfiltered(self) -> int:
+        return int(self._source.dataset.count_rows())
+
+    def locate_row(self, row: int) -> tuple[str, int]:
+        unit = bisect_right(self._starts, row) - 1
+        part = self._source.parts[unit]
+        path = f"{remove_secrets(self._source.dataset.uri)} (fragment {part.fragment})"
+        return path, part.start + row - self._starts[unit]
 
 
 def _choose_pushed(dataset: Any, filter: Any) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from arrowdl import _core
-from arrowdl._libraries import annotate, is_of, require_no_transform
+from arrowdl._libraries import annotate, is_of, refuse_objects, require_no_transform
 from arrowdl.loader._libraries.servers import read_cursor, read_flight
 from arrowdl.loader._parquet.scan_limits import DECODE_ROWS
 from arrowdl.loader._parquet.scan_stream import Scan
@@ -96,6 +96,7 @@ def _to_table(source: Any) -> pa.Table:
         return pa.Table.from_batches([source])
     if isinstance(source, pa.Table):
         return source
+    refuse_objects(source)
     try:
         return pa.table(source)
     except Exception as error:

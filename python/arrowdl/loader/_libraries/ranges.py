@@ -67,7 +67,7 @@ class RangeSource(IndexedSource):
 
     def _name_unit(self, units: Sequence[int], position: int) -> str:
         """Name a unit for errors."""
-        path, row = self.locate_row(sum(self.units[: units[position]]))
+        path, row = self.files.locate_row(sum(self.units[: units[position]]))
         return f"{path or 'the source'!r}, at row {row},"
 
     def _encode(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from arrowdl import _core
-from arrowdl.loader._files.file_plan import FilePlan
+from arrowdl.loader._mixture.files import MixedFiles
 from arrowdl.loader._mixture.shares import Phase, Schedule, Turns, plan_phases
 from arrowdl.loader._schema.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._schema.vocabulary import (
@@ -20,7 +20,8 @@ from arrowdl.loader._schema.vocabulary import (
     make_empty,
 )
 from arrowdl.loader._sources.base import ENDLESS, IndexedSource, UnitOrder
-from arrowdl.loader._storage.readers import Stamp
+from arrowdl.loader._sources.files import SourceFiles
+from arrowdl.loader._sources.row_bytes import LANES, count_lanes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +42,8 @@ class Member:
         Of its shuffle; None for its own order, and until the mixture is cut for a shuffle.
     is_loader : bool
         Whether seed and buffer are its own, and not of the mixture.
+    lanes : int
+        Of its shuffle, at most.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Member:
     seed: int
     buffer_size: int | None
     is_loader: bool
+    lanes: int = LANES
 
 
 class MixedSource(IndexedSource):
@@ -214,8 +218,8 @@ class MixedSource(IndexedSource):
             rows = member.source.num_rows
             if rows < self.splits:
                 raise ValueError(
-                    f'"{member.name}" has {rows} rows, and splits={self.splits} sequences need a '
-                    "row each: give fewer splits, or leave it out"
+                    f'"{member.name}" has {rows} rows, and Ranks.splits={self.splits} sequences '
+                    "need a row each: give fewer splits, or leave it out"
                 )
             if member.source.column_names != first.source.column_names:
                 raise ValueError(
@@ -292,18 +296,20 @@ class MixedSource(IndexedSource):
         """Cut the sources that are no Loaders, which share the buffer."""
         made = copy(self)
         share = max(1, rows // len(self.members))
-        made.members = [
-            own
-            if own.is_loader
-            else replace(own, source=own.source.cut_for_shuffle(share), buffer_size=share)
-            for own in self.members
-        ]
+        made.members = [self._cut_member(own, share) for own in self.members]
         made._other = None
         return made
 
     def list_buffers(self, rows: int) -> list[tuple[str, IndexedSource, int]]:
         own = [member for member in self.members if not member.is_loader]
         return [(member.name, member.source, member.buffer_size or 0) for member in own]
+
+    def _cut_member(self, member: Member, rows: int) -> Member:
+        if member.is_loader:
+            return member
+        lanes = count_lanes(member.source.measure_held(), rows, LANES // len(self.members))
+        source = member.source.cut_for_shuffle(rows)
+        return replace(member, source=source, buffer_size=rows, lanes=lanes)
 
     def estimate_row_bytes(self) -> float:
         return max(member.source.estimate_row_bytes() for member in self.members)
@@ -347,18 +353,8 @@ class MixedSource(IndexedSource):
         return _core.from_arrow_stream(map(add, itertools.chain([empty], stream)))
 
     @property
-    def snapshot(self) -> str:
-        return "; ".join(
-            f"{member.name}: {member.source.snapshot}"
-            for member in self.members
-            if member.source.snapshot
-        )
-
-    def list_stamps(self) -> list[Stamp]:
-        return [stamp for member in self.members for stamp in member.source.list_stamps()]
-
-    def make_plan(self) -> FilePlan:
-        raise TypeError("a mixture has no plan: make one of each of its Loaders")
+    def files(self) -> SourceFiles:
+        return MixedFiles([(member.name, member.source.files) for member in self.members])
 
     def describe(self) -> str:
         parts = []
@@ -367,10 +363,6 @@ class MixedSource(IndexedSource):
             order = f" {member.buffer_size} {member.seed}" if is_own else ""
             parts.append(f"{member.name!r} {member.source.describe()}{order}")
         return f"mixture {self.stop} {parts}"
-
-    def find_nulls(self, column: str) -> str:
-        found = (member.source.find_nulls(column) for member in self.members)
-        return next(filter(None, found), "")
 
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
         super().use_vocabulary(vocabulary)

@@ -17,7 +17,7 @@ from arrowdl.loader._schema.unify import (
     read_alike,
     unify_schemas,
 )
-from arrowdl.loader._schema.vocabulary import make_table
+from arrowdl.loader._schema.vocabulary import make_empty
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,7 +81,8 @@ def read_tables(objects: Sequence[Any], columns: list[str] | None, filter: Any) 
             tables.append(_read_table(obj, columns, filter))
     schemas = [(repr(obj), table.schema) for obj, table in zip(objects, tables, strict=True)]
     unified = unify_schemas(schemas, choose_read(columns, filter))
-    whole = [read_alike(table, unified) for table in (make_table(unified.schema), *tables)]
+    empty = pa.Table.from_batches([make_empty(unified.schema)])  # see map_files
+    whole = [read_alike(table, unified) for table in (empty, *tables)]
     return apply_filter(pa.concat_tables(whole, promote_options="default"), filter)
 
 

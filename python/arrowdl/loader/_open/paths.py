@@ -187,10 +187,11 @@ def _check_no_streams(paths: Sequence[str], filesystem: Any) -> None:
             )
         if found:
             raise ValueError(
-                f"{path!r} has the stream format of Arrow IPC, and filter=, memory_map=False, "
-                "compression and columns of key=value directories need the file format: write it "
-                "with pyarrow.ipc.new_file(), or give the Loader a table, pyarrow.ipc.open_stream("
-                f"pyarrow.memory_map({path!r})).read_all(), which has a filter() of its own"
+                f"{path!r} has the stream format of Arrow IPC, and filter=, "
+                "Storage.memory_map=False, compression and columns of key=value directories need "
+                "the file format: write it with pyarrow.ipc.new_file(), or give the Loader a "
+                f"table, pyarrow.ipc.open_stream(pyarrow.memory_map({path!r})).read_all(), which "
+                "has a filter() of its own"
             )
 
 

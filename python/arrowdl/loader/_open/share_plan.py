@@ -39,15 +39,15 @@ def open_shared(open: Callable[[FilePlan | None], Source]) -> Source:
         group.broadcast_object_list(told, src=0)
         plan, footers = told
         if not isinstance(plan, FilePlan):
-            raise RuntimeError(f'rank 0 could not make the plan of plan="share": {plan}')
+            raise RuntimeError(f'rank 0 could not make the plan of Storage.plan="share": {plan}')
         source = open(plan)
-        if (kept := source.find_footers()) is not None:
+        if (kept := source.files.footers) is not None:
             kept.add_footers(footers)
         return source
     try:
         source = open(None)
-        kept = source.find_footers()
-        made = [source.make_plan(), {} if kept is None else kept.list_footers()]
+        kept = source.files.footers
+        made = [source.files.make_plan(), {} if kept is None else kept.list_footers()]
     except BaseException as error:  # the others wait for it
         group.broadcast_object_list([f"{type(error).__name__}: {error}", None], src=0)
         raise

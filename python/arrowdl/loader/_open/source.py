@@ -103,19 +103,19 @@ def check_has_plan(source: Any) -> None:
     if is_of(source, "pyarrow._dataset", "Dataset"):
         if not reads_units(source):
             raise ValueError(
-                "plan= works on datasets of files, not on one of several datasets, of fragments "
-                "in memory or with scan options"
+                "Storage.plan works on datasets of files, not on one of several datasets, of "
+                "fragments in memory or with scan options"
             )
         describe_dataset(source)
         return
     if is_of(source, "lance", "LanceDataset"):
         raise ValueError(
-            "plan= has nothing to share of a Lance dataset, whose manifest has its files and their "
-            "rows: open it on each rank at the same version"
+            "Storage.plan has nothing to share of a Lance dataset, whose manifest has its files "
+            "and their rows: open it on each rank at the same version"
         )
     raise ValueError(
-        "plan= works on paths and URLs, tables of Delta Lake and Iceberg, and pyarrow datasets of "
-        f"files, not on {type(source).__name__}"
+        "Storage.plan works on paths and URLs, tables of Delta Lake and Iceberg, and pyarrow "
+        f"datasets of files, not on {type(source).__name__}"
     )
 
 
@@ -182,7 +182,7 @@ def _open_files(
         return open_paths(roots or [], columns, filter, memory_map, left_out)
     if access.is_given:
         raise ValueError(
-            f"filesystem= and storage_options= work on paths and URLs, not on "
+            f"Storage.filesystem and Storage.options work on paths and URLs, not on "
             f"{type(source).__name__}"
         )
     if _is_delta(source):

@@ -55,6 +55,10 @@ class Codes:
     _first: Dictionaries | None = None  # of columns without a table, in the first rows
     _unread: list[int] = field(default_factory=list)
 
+    def with_tables(self, given: Vocabulary) -> Codes:
+        """Return the codes by other tables, which may be made of dictionaries that were read."""
+        return Codes(self.units, given, self.skips, _unread=self._unread)
+
     def find(self) -> Vocabulary:
         """Return the code tables of all columns. Those that the user did not give are read."""
         if self._tables is None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
-from itertools import accumulate, chain
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl import _core
 from arrowdl.loader._clock import Clock
 from arrowdl.loader._files.file_plan import FilePlan
-from arrowdl.loader._files.locate import Candidate, find_nulls, split_row_groups
+from arrowdl.loader._files.locate import Candidate, split_row_groups
 from arrowdl.loader._files.stamps import FileStamps, check_footers, is_local
 from arrowdl.loader._ipc.in_memory import is_ipc
 from arrowdl.loader._parquet.codes import Codes
@@ -24,11 +23,11 @@ from arrowdl.loader._parquet.counted import (
     list_counts,
     name_group,
 )
+from arrowdl.loader._parquet.dataset_files import DatasetFiles
 from arrowdl.loader._parquet.fragments import (
     choose_options,
     count_filtered,
     count_rows,
-    count_rows_before,
     find_group,
     find_largest_share,
     find_row_bytes,
@@ -41,8 +40,6 @@ from arrowdl.loader._parquet.int96 import Int96Check
 from arrowdl.loader._parquet.network import (
     Arrival,
     find_fetching,
-    find_footers,
-    find_revisions,
     list_prefixes,
     list_revisions,
     read_from_memory,
@@ -85,7 +82,7 @@ from arrowdl.loader._schema.vocabulary import (
 )
 from arrowdl.loader._skipped import Skipped, can_skip, describe, opening
 from arrowdl.loader._sources.base import IndexedSource
-from arrowdl.loader._sources.row_bytes import estimate_row
+from arrowdl.loader._sources.row_bytes import Held, estimate_row, measure_held
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
 
 if TYPE_CHECKING:
@@ -94,7 +91,6 @@ if TYPE_CHECKING:
 
     from arrowdl.loader._storage.fetch_ahead import FetchAhead
     from arrowdl.loader._storage.fetch_handler import FetchHandler
-    from arrowdl.loader._storage.readers import Stamp
 
 T = TypeVar("T")
 
@@ -217,26 +213,6 @@ class DatasetSource(IndexedSource):
             self._fragments = units
             self._count_files([[unit] for unit in units])
 
-    def find_footers(self) -> Any:
-        return find_footers(self._dataset.filesystem)
-
-    def make_plan(self) -> FilePlan:
-        query = self._query
-        files = list_files(self._fragments, self.units, self._stamps.find)
-        return FilePlan(
-            self.identify(),
-            "ipc" if any(map(is_ipc, self._fragments)) else "parquet",
-            self._dataset.schema,
-            files,
-            list_partitions(self._fragments),
-            None if query.roots is None else tuple(query.roots),
-            self._describe_filter(),
-            find_shares(self._fragments),
-            find_row_bytes(self._fragments),
-            describe_dataset(self._dataset) if self._is_given else None,
-            list_revisions(self._dataset.filesystem),
-        )
-
     def _open_file(self, fragment: ds.Fragment) -> list[ds.Fragment]:
         with opening(self._left_out):
             return self._try(open_file, fragment, [])
@@ -265,33 +241,38 @@ class DatasetSource(IndexedSource):
     def column_names(self) -> list[str]:
         return self._query.column_names
 
-    def find_nulls(self, column: str) -> str:
-        return find_nulls(self._fragments, column)
+    @property
+    def files(self) -> DatasetFiles:
+        return DatasetFiles(**self._describe_files())
 
-    def locate_row(self, row: int) -> tuple[str, int]:
-        unit = bisect_right(self._unit_starts, row) - 1
-        fragment = self._fragments[unit]
-        start = self._unit_starts[unit]
-        if self._query.filter is None and (group := self.find_group(unit)) is not None:
-            return fragment.path, row - start + count_rows_before(fragment, group)
-        while unit and self._fragments[unit - 1].path == fragment.path:
-            unit -= 1
-        return fragment.path, row - self._unit_starts[unit]
+    def _describe_files(self) -> dict[str, Any]:
+        """Return the arguments of `DatasetFiles`."""
+        return {
+            "dataset": self._dataset,
+            "fragments": self._fragments,
+            "units": self.units,
+            "stamps": self._stamps,
+            "is_filtered": self._query.filter is not None,
+            "plan": self._make_plan,
+        }
 
-    def find_group(self, unit: int) -> int | None:
-        return find_group(self._fragments[unit])
-
-    def count_unfiltered(self) -> int | None:
-        if not all(hasattr(unit, "row_groups") for unit in self._fragments):
-            return None
-        return sum(map(count_rows, self._fragments))
-
-    def count_files(self) -> int:
-        return len({fragment.path for fragment in self._fragments})
-
-    @cached_property
-    def _unit_starts(self) -> list[int]:
-        return list(accumulate(self.units, initial=0))
+    def _make_plan(self) -> FilePlan:
+        """Return what was found out about the files."""
+        query = self._query
+        files = list_files(self._fragments, self.units, self._stamps.find)
+        return FilePlan(
+            self.identify(),
+            "ipc" if any(map(is_ipc, self._fragments)) else "parquet",
+            self._dataset.schema,
+            files,
+            list_partitions(self._fragments),
+            None if query.roots is None else tuple(query.roots),
+            self._describe_filter(),
+            find_shares(self._fragments),
+            find_row_bytes(self._fragments),
+            describe_dataset(self._dataset) if self._is_given else None,
+            list_revisions(self._dataset.filesystem),
+        )
 
     def check_unchanged(self) -> None:
         self._stamps.check()
@@ -305,6 +286,9 @@ class DatasetSource(IndexedSource):
         return estimate_row(
             schema, find_row_bytes(self._fragments), stored / max(1, sum(self.units))
         )
+
+    def measure_held(self) -> Held:
+        return measure_held(find_row_bytes(self._fragments), max(self.units, default=0))
 
     def _measure_row(self) -> float:
         """Estimate the bytes of a row where rows are largest; 0 if unknown."""
@@ -399,7 +383,7 @@ class DatasetSource(IndexedSource):
 
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
         super().use_vocabulary(vocabulary)
-        self._codes = Codes(self, vocabulary, self._left_out is not None)
+        self._codes = self._codes.with_tables(vocabulary)
 
     def find_vocabulary(self, column: str) -> pa.Array | None:
         return self._codes.find_values(column)
@@ -423,7 +407,7 @@ class DatasetSource(IndexedSource):
         own = self._query
         query = replace(own, schema=own.read_schema, columns=columns, filter=None)
         if self._fetching is None:
-            batches = self._scan_fragments(fragments, paths, query, ahead=self._limits.ahead)
+            batches = self._scan_fragments(fragments, paths, query, limits=self._limits)
         else:
             units = [unit for fragment in fragments for unit in split_row_groups(fragment)]
             batches = chain.from_iterable(self._scan_each(units, query, 1))
@@ -491,7 +475,7 @@ class DatasetSource(IndexedSource):
         encodes = codes.concerns(schema)
         depth = 1
         if self._row_groups is not None:
-            depth = count_ready(self._row_bytes, self._columns, limits.ahead)
+            depth = count_ready(self._row_bytes, self._columns, limits.ahead, limits.batch_bytes)
         batches = chain.from_iterable(
             self._read_scan(units, limits, codes if encodes else None, arrival) for units in scans
         )
@@ -514,7 +498,7 @@ class DatasetSource(IndexedSource):
             paths,
             self._query,
             None if codes is None else lambda path: latest.__setitem__(0, path),
-            ahead=limits.ahead,
+            limits=limits,
             arrival=arrival,
         )
         if codes is not None:
@@ -541,12 +525,12 @@ class DatasetSource(IndexedSource):
         query: Query,
         note: NotePath | None = None,
         *,
-        ahead: int,
+        limits: ScanLimits,
         arrival: Arrival | None = None,
     ) -> Iterator[pa.RecordBatch]:
         fragments = list(map(materialize, fragments))
         has_groups = all(hasattr(unit, "row_groups") for unit in fragments)
-        options = self._make_options(ahead, joins=query.filter is None and has_groups)
+        options = self._make_options(limits, joins=query.filter is None and has_groups)
         if any(map(is_ipc, fragments)):
             return query.scan_each(fragments, self._stamps.check, note, **options)
         find = partial(query.find_damage, list(map(Candidate, paths, fragments)))
@@ -560,19 +544,13 @@ class DatasetSource(IndexedSource):
         batches = self._guard_times(fragments, self._list_needed(query), find, batches)
         return batches if arrival is None else arrival.use(batches)
 
-    def _make_options(self, ahead: int, *, joins: bool = False) -> dict[str, Any]:
-        """Return the options of a scanner that decodes `ahead` batches in parallel; see there."""
-        rows, readahead = plan_batches(self._row_bytes, self._columns, ahead, joins=joins)
+    def _make_options(self, limits: ScanLimits, *, joins: bool = False) -> dict[str, Any]:
+        """Return the options of a scanner; see `plan_batches`."""
+        rows, readahead = plan_batches(
+            self._row_bytes, self._columns, limits.ahead, limits.batch_bytes, joins=joins
+        )
         options = {"batch_size": rows, "batch_readahead": readahead, "fragment_readahead": 2}
         return {**options, **self._options}
-
-    def list_stamps(self) -> list[Stamp]:
-        paths = dict.fromkeys(fragment.path for fragment in self._fragments)
-        return [self._stamps.find(path) for path in paths]
-
-    @property
-    def snapshot(self) -> str:
-        return find_revisions(self._dataset.filesystem, self._fragments)
 
     def describe(self) -> str:
         return self._describe_rows(self._describe_filter())
@@ -581,7 +559,8 @@ class DatasetSource(IndexedSource):
         """Describe the order of the rows that a filter keeps."""
         names = [os.path.basename(fragment.path) for fragment in self._fragments]
         parts = [self._dataset.schema.to_string(), names, self.units, filter]
-        return " ".join(map(str, [*parts, self.snapshot] if self.snapshot else parts))
+        snapshot = self.files.snapshot
+        return " ".join(map(str, [*parts, snapshot] if snapshot else parts))
 
     def _describe_filter(self) -> str | None:
         return None if self._query.filter is None else describe_filter(self._query.filter)

@@ -131,7 +131,7 @@ def import_polars() -> Any:
         import polars
     except ImportError as error:
         raise ImportError(
-            'decoder="polars" needs polars: pip install polars, or leave out decoder='
+            'Storage.decoder="polars" needs polars: pip install polars, or leave it out'
         ) from error
     return polars
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 # A scan reads ahead until it holds a gigabyte, however little is needed: so it gets little to read.
 SCAN_BYTES = 2**27
 BATCH_BYTES = 2**23
+_LEAST_BATCH_BYTES = 2**20
 
 # Decoding more rows at once is hardly faster, and takes more memory.
 DECODE_ROWS = 131_072
@@ -38,6 +39,11 @@ class ScanLimits(NamedTuple):
     def ahead(self) -> int:
         """Batches that a scan decodes in parallel."""
         return max(1, SCAN_BYTES // BATCH_BYTES // self.readers)
+
+    @property
+    def batch_bytes(self) -> int:
+        """Bytes of a batch: each of several readers holds some."""
+        return max(_LEAST_BATCH_BYTES, BATCH_BYTES // self.readers)
 
     def divide(self, readers: int) -> ScanLimits:
         """Return the limits of each of `readers`."""
@@ -126,22 +132,29 @@ def choose_limits(
     return ROW_GROUPS._replace(scans=max(1, math.ceil(cores * largest_share)))
 
 
-def count_ready(row_bytes: float, columns: int, ahead: int) -> int:
+def count_ready(row_bytes: float, columns: int, ahead: int, batch_bytes: int = BATCH_BYTES) -> int:
     """Count the batches that may be ready, of row groups that are read without a scanner."""
-    rows, _ = plan_batches(row_bytes, columns, ahead, joins=True)
-    return max(1, min(ahead, int(ahead * BATCH_BYTES / 2 / max(BATCH_BYTES, rows * row_bytes))))
+    rows, _ = plan_batches(row_bytes, columns, ahead, batch_bytes, joins=True)
+    return max(1, min(ahead, int(ahead * batch_bytes / 2 / max(batch_bytes, rows * row_bytes))))
 
 
-def count_batch_rows(row_bytes: float, columns: int, budget: int) -> int:
+def count_batch_rows(
+    row_bytes: float, columns: int, budget: int, batch_bytes: int = BATCH_BYTES
+) -> int:
     """Count the rows of a batch of a scan that holds about `budget` bytes of batches."""
-    rows = BATCH_BYTES / max(1.0, row_bytes)
+    rows = batch_bytes / max(1.0, row_bytes)
     if row_bytes < _NARROW_COLUMN * columns:
         rows = max(rows, min(_WIDE_BATCH_ROWS, budget / 4 / max(1.0, row_bytes)))
     return max(1, min(DECODE_ROWS, int(rows)))
 
 
 def plan_batches(
-    row_bytes: float, columns: int, ahead: int, *, joins: bool = False
+    row_bytes: float,
+    columns: int,
+    ahead: int,
+    batch_bytes: int = BATCH_BYTES,
+    *,
+    joins: bool = False,
 ) -> tuple[int, int]:
     """Return the rows of the batches of a scan, and how many it reads ahead.
 
@@ -150,14 +163,15 @@ def plan_batches(
     row_bytes : float
     columns : int
     ahead : int
-        Batches of `BATCH_BYTES` that may be decoded in parallel.
+        Batches of `batch_bytes` that may be decoded in parallel.
+    batch_bytes : int
     joins : bool
         Whether the scanner decodes row groups as a whole, as of Parquet files: their number is that
         of the rows ahead, and small batches would only be slices, each of which takes time.
     """
-    budget = ahead * BATCH_BYTES
-    rows = count_batch_rows(row_bytes, columns, budget)
-    readahead = max(1, int(budget / max(BATCH_BYTES, rows * row_bytes)))
+    budget = ahead * batch_bytes
+    rows = count_batch_rows(row_bytes, columns, budget, batch_bytes)
+    readahead = max(1, int(budget / max(batch_bytes, rows * row_bytes)))
     if not joins:
         return rows, readahead
     joined = max(rows, min(DECODE_ROWS, rows * readahead))

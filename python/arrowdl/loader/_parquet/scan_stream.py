@@ -49,7 +49,7 @@ class Scan:
         fragments = self._list_fragments()
         paths = [fragment.path for fragment in fragments if hasattr(fragment, "path")]
         batches = self._stamps.guard(paths, self._scan(fragments, paths))
-        return read_in_thread(batches, self._query.project(self._dataset))
+        return read_in_thread(batches, self._project())
 
     def _take_stamps(self) -> None:
         fragments = self._list_fragments()
@@ -114,15 +114,32 @@ class Scan:
     def _scan_foreign(self, options: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
         """Scan a dataset that is written in Python, whose own filter need not be Arrow's."""
         query = self._query
-        if query.filter is None or isinstance(query.filter, str):  # Lance evaluates SQL
-            chosen = {} if query.filter is None else {"filter": query.filter}
-            scanner = self._dataset.scanner(columns=query.projection, **chosen, **options)
-            return iter(scanner.to_batches())  # Lance 14's scan_batches() cannot end
-        names = query.schema.names
-        needed = find_columns(names, query.roots, query.filter)
-        read = [name for name in names if name in needed]
-        scanner = self._dataset.scanner(columns=read, **options)
-        return keep_rows(scanner.to_batches(), query.filter, query.columns)
+        filter = None if isinstance(query.filter, str) else query.filter
+        # Lance 14's scan_batches() cannot end.
+        batches = self._make_foreign(options).to_batches()
+        return keep_rows(batches, filter, query.columns)
+
+    def _make_foreign(self, options: Mapping[str, Any]) -> Any:
+        """Return a scanner of whole columns, which evaluates SQL alone."""
+        query = self._query
+        chosen: dict[str, Any] = dict(options)
+        if query.columns is not None:
+            filter = None if isinstance(query.filter, str) else query.filter
+            needed = find_columns(query.schema.names, query.roots, filter)
+            chosen["columns"] = [name for name in query.schema.names if name in needed]
+        if isinstance(query.filter, str):
+            own = (getattr(self._dataset, "_default_scan_options", None) or {}).get("filter")
+            chosen["filter"] = query.filter if own is None else f"({own}) AND ({query.filter})"
+        return self._dataset.scanner(**chosen)
+
+    def _project(self) -> pa.Schema:
+        """Return the schema of the batches; a scanner's own options may add columns."""
+        query = self._query
+        if is_of_pyarrow(self._dataset):
+            return query.project(self._dataset)
+        if query.columns is None:
+            return self._make_foreign({}).projected_schema
+        return query.project_names()
 
 
 def is_of_pyarrow(dataset: ds.Dataset) -> bool:

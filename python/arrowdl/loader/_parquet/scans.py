@@ -145,8 +145,12 @@ class Query:
     def project(self, dataset: ds.Dataset) -> pa.Schema:
         """Return the schema of the batches."""
         if self.filter is not None:
-            return forget_pandas(self._scan_nothing(self.projection))
+            return self.project_names()
         return forget_pandas(dataset.scanner(columns=self.projection).projected_schema)
+
+    def project_names(self) -> pa.Schema:
+        """Return the schema of the batches of a dataset whose scanner adds nothing."""
+        return forget_pandas(self._scan_nothing(self.projection))
 
     def scan_each(
         self,

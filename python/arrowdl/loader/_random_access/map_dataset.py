@@ -31,8 +31,8 @@ class MapDataset:
 
     `Loader.map_dataset` makes it. Batches are those of that Loader: its columns, filter, framework,
     null policies, ragged forms, dtypes, transforms and device apply. Its order does not: row
-    numbers count the rows of the whole source, on every rank, whatever `shuffle`, `splits`, `rank`
-    and `num_workers` say. `transform` is called in the thread that reads.
+    numbers count the rows of the whole source, on every rank, whatever `shuffle`, `ranks` and
+    `num_workers` say. `transform` is called in the thread that reads.
 
     - ``dataset[[3, 0, 3]]`` is the batch of these rows, in this order. The row numbers may also be
       a NumPy array, a tensor, an Arrow array, a range or a tuple. Negative ones count from the end.
@@ -223,13 +223,12 @@ def _is_int(index: Any) -> bool:
 
 
 def _require_host(options: Options) -> None:
-    for name in ("device", "sharding", "pin_memory"):
-        if getattr(options, name) not in (None, False):
-            raise RuntimeError(
-                f"{name}= of the Loader is for the training's process, and this is a worker "
-                "process of a DataLoader: leave it out, and give the DataLoader pin_memory=True; "
-                "or use num_workers=0"
-            )
+    if options.device is not None or options.sharding is not None or options.pin_memory:
+        raise RuntimeError(
+            "device= of the Loader is for the training's process, and this is a worker process of "
+            "a DataLoader: leave it out, and give the DataLoader pin_memory=True; or use "
+            "num_workers=0"
+        )
 
 
 def _describe_batch(index: int) -> str:
@@ -246,8 +245,8 @@ def open_map_dataset(pipeline: Pipeline, batch_size: int, cache_bytes: int) -> M
     """
     if pipeline.options.pack is not None:
         raise TypeError(
-            "map_dataset() reads rows by their numbers, and a block of pack= has "
-            "several of them: iterate the Loader, or make one without pack="
+            "map_dataset() reads rows by their numbers, and a block of batching=Pack(...) has "
+            "several of them: iterate the Loader, or make one without it"
         )
     source = pipeline.source
     if source.schedule:

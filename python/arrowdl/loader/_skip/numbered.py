@@ -167,12 +167,14 @@ class NumberedSource(WrappedSource):
 
     def describe_unit(self, unit: int) -> Skipped:
         """Name a unit that could not be read."""
-        path, row = self._source.locate_row(self._starts[unit])
+        files = self._source.files
+        path, row = files.locate_row(self._starts[unit])
         rows = ((row, row + self.units[unit]),)
-        return Skipped(path, rows, describe(self.failures[unit]), self._source.find_group(unit))
+        return Skipped(path, rows, describe(self.failures[unit]), files.find_group(unit))
 
     def locate(self, numbers: Sequence[int]) -> list[Place]:
-        return [self._source.locate_row(number - self._first) for number in numbers]
+        files = self._source.files
+        return [files.locate_row(number - self._first) for number in numbers]
 
     def sample(self) -> Iterator[_core.DeviceArray]:
         wanted: dict[int, list[int]] = {}

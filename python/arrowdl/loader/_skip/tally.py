@@ -10,7 +10,7 @@ from arrowdl.loader._sources.base import Source, count_member_rows
 from arrowdl.loader._stats import Stats
 
 _MOST_KEPT = 1_000  # entries of `Stats.skipped`
-# Without `max_skipped_rows`: one of so many rows, and rows of a stream.
+# Without `Skip.max_rows`: one of so many rows, and rows of a stream.
 _SHARE = 10
 _MOST_OF_STREAMS = 10_000
 
@@ -96,7 +96,7 @@ class Tally:
             )
         return (
             f'Loader(on_error="skip") has skipped {self._rows} rows in {when} {where} '
-            f"({len(self._known)} errors), and this is the last error: max_skipped_rows="
+            f"({len(self._known)} errors), and this is the last error: Skip.max_rows="
             f"{self._most} allows no more. stats().skipped names the rows"
         )
 
@@ -111,7 +111,7 @@ def check_left_out(left_out: Sequence[Skipped], source: Source, most: int | None
     source : Source
         The rest.
     most : int, optional
-        Of `max_skipped_rows`.
+        Of `Skip.max_rows`.
     """
     sources = [own for _, own in source.list_members()]
     total = sum(own.num_rows for own in sources)
@@ -119,12 +119,12 @@ def check_left_out(left_out: Sequence[Skipped], source: Source, most: int | None
     groups = sum(entry.row_group is not None for entry in left_out)
     files = len(left_out) - groups
     rows = -(-groups * total // max(1, units))
-    rows += -(-files * total // max(1, sum(own.count_files() for own in sources)))
+    rows += -(-files * total // max(1, sum(own.files.count() for own in sources)))
     limit = (total + rows) // _SHARE if most is None else most
     if rows > limit:
         raise OSError(
             f"{files} files and {groups} row groups cannot be opened, about {rows} rows, and "
-            f"max_skipped_rows={limit} allows no more. The last is {left_out[-1]}"
+            f"Skip.max_rows={limit} allows no more. The last is {left_out[-1]}"
         )
 
 
@@ -137,17 +137,17 @@ def check_lost(lost: Sequence[Skipped], source: Source, most: int | None) -> Non
     source : Source
         All documents.
     most : int, optional
-        Of `max_skipped_rows`.
+        Of `Skip.max_rows`.
     """
     rows = sum(stop - start for entry in lost for start, stop in entry.ranges)
     limit = find_most(count_member_rows(source)) if most is None else most
     if rows > limit:
         raise OSError(
-            f"the lengths of {rows} rows cannot be read, and max_skipped_rows={limit} allows no "
+            f"the lengths of {rows} rows cannot be read, and Skip.max_rows={limit} allows no "
             f"more. The last are {lost[-1]}"
         )
 
 
 def find_most(rows: int | None) -> int:
-    """Return the default of `max_skipped_rows` for a number of rows; None for a stream's."""
+    """Return the default of `Skip.max_rows` for a number of rows; None for a stream's."""
     return _MOST_OF_STREAMS if rows is None else rows // _SHARE

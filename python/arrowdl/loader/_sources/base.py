@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl.loader._clock import Clock
-from arrowdl.loader._files.file_plan import FilePlan, digest
+from arrowdl.loader._files.file_plan import digest
 from arrowdl.loader._schema.vocabulary import Vocabulary
+from arrowdl.loader._sources.files import SourceFiles
 from arrowdl.loader._sources.forked import Home
-from arrowdl.loader._sources.row_bytes import measure_schema
-from arrowdl.loader._storage.readers import Stamp
+from arrowdl.loader._sources.row_bytes import Held, measure_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,25 +73,17 @@ class Source:
         return None
 
     @property
-    def snapshot(self) -> str:
-        """The name of the table version that is read; empty for a source without versions."""
-        return ""
+    def files(self) -> SourceFiles:
+        """What is known of the files."""
+        return SourceFiles("a stream has no plan: it has no files that are read in any order")
 
     def list_members(self) -> list[tuple[str, IndexedSource]]:
         """List the sources whose rows can be read in any order, and their names in a mixture."""
         return []
 
-    def list_stamps(self) -> Sequence[Stamp]:
-        """Return what is known of the files, in their order; none of a source without files."""
-        return ()
-
     def identify(self) -> str:
         """Return a text that differs if the order of the rows differs, for states."""
         return "stream"
-
-    def find_nulls(self, column: str) -> str:
-        """Return a sentence that names a file with nulls in `column`; empty if none is known."""
-        return ""
 
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Read the columns that have a vocabulary as its codes; called before anything is read.
@@ -112,8 +104,8 @@ class Source:
             The source has no Parquet files.
         """
         raise ValueError(
-            f'decoder="{decoder}" decodes Parquet files, and this source has none that the Loader '
-            "decodes itself: leave it out"
+            f'Storage.decoder="{decoder}" decodes Parquet files, and this source has none that the '
+            "Loader decodes itself: leave it out"
         )
 
     def find_vocabulary(self, column: str) -> pa.Array | None:
@@ -136,20 +128,6 @@ class Source:
         """Find what each worker process would find again; called before they are made."""
         return
 
-    def find_footers(self) -> Any:
-        """Return what keeps the footers of files over a network; None if nothing does."""
-        return None
-
-    def make_plan(self) -> FilePlan:
-        """Return what was found out about the files.
-
-        Raises
-        ------
-        TypeError
-            The source has no files, or maps them.
-        """
-        raise TypeError("a stream has no plan: it has no files that are read in any order")
-
     def cut_for_shuffle(self, rows: int) -> Source:
         """Return the same rows in the units that a shuffle permutes, with a buffer of `rows`."""
         return self
@@ -161,6 +139,10 @@ class Source:
     def estimate_row_bytes(self) -> float | None:
         """Estimate the bytes of a row in memory, alike on all machines; None of a stream."""
         return None
+
+    def measure_held(self) -> Held:
+        """Estimate what readers hold: by the data, alike on every machine."""
+        return Held()
 
     def for_writing(self) -> Source:
         """Return the same rows for writable batches, in private memory if that costs no copy."""
@@ -218,6 +200,18 @@ class IndexedSource(Source, ABC):
     @abstractmethod
     def column_names(self) -> list[str] | None: ...
 
+    @property
+    def files(self) -> SourceFiles:
+        return SourceFiles(self.refuse_plan())
+
+    def refuse_plan(self) -> str:
+        """Say why there is no plan of the files."""
+        return (
+            f"{type(self).__name__} has no plan: only Parquet files, and Arrow IPC files that are "
+            "not mapped (Storage.memory_map=False, or of a store), have footers that are read "
+            "when a Loader is made"
+        )
+
     @abstractmethod
     def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
         """Read the rows of `units`, in that order.
@@ -251,35 +245,12 @@ class IndexedSource(Source, ABC):
     def explain_empty(self) -> str:
         if self.num_rows:
             return ""
-        rows, files = self.count_unfiltered(), self.count_files()
+        rows, files = self.files.count_unfiltered(), self.files.count()
         if not files:
             return "no row, since it leaves out all files by their partition columns"
         if rows == 0:
             return ""
         return f"none of {'the' if rows is None else format(rows, ',')} rows in {files} files"
-
-    def locate_row(self, row: int) -> tuple[str, int]:
-        """Return the path of the file that has a row, "" if none does, and its number there."""
-        return "", row
-
-    def count_unfiltered(self) -> int | None:
-        """Count the rows of its files, which `filter` may drop; None if that is not known."""
-        return None
-
-    def count_files(self) -> int:
-        """Count the files; a source that is none counts as one."""
-        return 1
-
-    def find_group(self, unit: int) -> int | None:
-        """Return the number of the row group that is a unit, in its file; None for others."""
-        return None
-
-    def make_plan(self) -> FilePlan:
-        raise TypeError(
-            f"{type(self).__name__} has no plan: only Parquet files, and Arrow IPC files that are "
-            "not mapped (memory_map=False, or of a store), have footers that are read when a "
-            "Loader is made"
-        )
 
     @property
     def num_rows(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl import _core
 
@@ -13,11 +13,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BUFFER_BYTES = 2**28
+LANES = 12  # of all sequences together, unless these are more: see `_epoch.lanes`
+_LEAST_LANES = 2
+_LANES_BYTES = 3 * 2**27
 BUFFER_TEXT = "256 MiB"
 
 _ORDER_BYTES = 8  # of a row's place in the order of a buffer
 _DIGITS = 3  # binary, of a number of rows: sizes that differ a little give the same number
 _OFFSET_BYTES = 4.0
+# A page of Parquet ends after so many bytes, but not before so many rows.
+_PAGE_BYTES = 2**20
+_PAGE_ROWS = 1_024
 _SHORT_BYTES = 16.0  # of a string, if nothing is known of it
 # Rows of a stream are measured after so many: the second number only if rows are small.
 _SAMPLES = (64, 1_024)
@@ -26,9 +32,59 @@ _SAMPLE_BYTES = 2**24
 _WIDTHS = {"BOOLEAN": 0.125, "INT32": 4.0, "INT64": 8.0, "INT96": 8.0, "FLOAT": 4.0, "DOUBLE": 8.0}
 
 
-def count_buffer_rows(row_bytes: float) -> int:
-    """Count the rows that fit into a shuffle buffer: the same number for sizes that are near."""
-    rows = int(BUFFER_BYTES / (max(0.0, row_bytes) + _ORDER_BYTES))
+class Held(NamedTuple):
+    """What a source takes in memory, by all its columns: the same whichever are read.
+
+    Attributes
+    ----------
+    unit : float
+        Bytes that a reader holds while it reads a unit, beside the rows that it has given.
+    row : float
+    """
+
+    unit: float = 0.0
+    row: float = 0.0
+
+
+def measure_held(sizes: Mapping[str, float], rows: int) -> Held:
+    """Estimate what is held of row groups of `rows` rows: a page of each column.
+
+    Parameters
+    ----------
+    sizes : mapping of str to float
+        Bytes of a row in each column.
+    rows : int
+    """
+    row = sum(sizes.values())
+    pages = max(len(sizes) * _PAGE_BYTES, _PAGE_ROWS * row)
+    return Held(min(rows * row, pages), row)
+
+
+def count_lanes(held: Held, rows: int, most: int = LANES) -> int:
+    """Count the lanes of a source, of which few fit into memory if row groups are large.
+
+    Parameters
+    ----------
+    held : Held
+    rows : int
+        Of the shuffle buffer: with a large one, lanes may hold as much.
+    most : int
+    """
+    room = max(_LANES_BYTES, rows * held.row)
+    return max(_LEAST_LANES, int(min(most, room / max(1.0, held.unit))))
+
+
+def count_buffer_rows(row_bytes: float, held: float = 0.0) -> int:
+    """Count the rows that fit into a shuffle buffer: the same number for sizes that are near.
+
+    Parameters
+    ----------
+    row_bytes : float
+    held : float
+        Bytes that are held beside these rows, of which some fit whatever it is.
+    """
+    room = max(BUFFER_BYTES - held, BUFFER_BYTES / 4)
+    rows = int(room / (max(0.0, row_bytes) + _ORDER_BYTES))
     shift = max(0, rows.bit_length() - _DIGITS)
     return max(1, rows >> shift << shift)
 

@@ -19,6 +19,7 @@ from arrowdl.loader._schema.vocabulary import (
     list_dictionaries,
 )
 from arrowdl.loader._sources.base import IndexedSource
+from arrowdl.loader._sources.files import NamedVersion, SourceFiles
 from arrowdl.loader._sources.row_bytes import estimate_row
 
 if TYPE_CHECKING:
@@ -168,13 +169,13 @@ class TableSource(ChunkSource):
         if isinstance(state["_table"], pa.Buffer):
             self._table = pa.ipc.open_stream(state["_table"]).read_all()
 
+    @property
+    def files(self) -> SourceFiles:
+        return NamedVersion(self._snapshot, self.refuse_plan())
+
     def describe(self) -> str:
         revision = f" {self._snapshot}" if self._snapshot else ""
         return f"{self._schema.to_string()} {self.num_rows}{revision}"
-
-    @property
-    def snapshot(self) -> str:
-        return self._snapshot
 
 
 class DeviceSource(ChunkSource):

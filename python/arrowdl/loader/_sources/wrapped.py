@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from arrowdl import _core
 from arrowdl.loader._sources.base import IndexedSource, UnitOrder
+from arrowdl.loader._sources.files import SourceFiles
+from arrowdl.loader._sources.row_bytes import Held
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from arrowdl.loader._files.file_plan import FilePlan
     from arrowdl.loader._schema.vocabulary import Vocabulary
-    from arrowdl.loader._storage.readers import Stamp
 
 
 class WrappedSource(IndexedSource):
@@ -57,8 +57,11 @@ class WrappedSource(IndexedSource):
         return self._source.column_names
 
     @property
-    def snapshot(self) -> str:
-        return self._source.snapshot
+    def files(self) -> SourceFiles:
+        return self._source.files
+
+    def refuse_plan(self) -> str:
+        return self._source.refuse_plan()
 
     @property
     def num_rows(self) -> int:
@@ -77,24 +80,6 @@ class WrappedSource(IndexedSource):
 
     def identify(self) -> str:
         return self._source.identify()
-
-    def list_stamps(self) -> Sequence[Stamp]:
-        return self._source.list_stamps()
-
-    def find_nulls(self, column: str) -> str:
-        return self._source.find_nulls(column)
-
-    def locate_row(self, row: int) -> tuple[str, int]:
-        return self._source.locate_row(row)
-
-    def find_group(self, unit: int) -> int | None:
-        return self._source.find_group(unit)
-
-    def count_unfiltered(self) -> int | None:
-        return self._source.count_unfiltered()
-
-    def count_files(self) -> int:
-        return self._source.count_files()
 
     def list_given(self) -> list[Any]:
         return self._source.list_given()
@@ -118,14 +103,11 @@ class WrappedSource(IndexedSource):
     def prepare(self) -> None:
         self._source.prepare()
 
-    def find_footers(self) -> Any:
-        return self._source.find_footers()
-
-    def make_plan(self) -> FilePlan:
-        return self._source.make_plan()
-
     def list_buffers(self, rows: int) -> list[tuple[str, IndexedSource, int]]:
         return self._source.list_buffers(rows)
+
+    def measure_held(self) -> Held:
+        return self._source.measure_held()
 
     def estimate_row_bytes(self) -> float:
         return self._source.estimate_row_bytes()

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from arrowdl.loader._settings.retries import Retries
 from arrowdl.loader._storage.disk_cache import DiskCache
 from arrowdl.loader._storage.readers import Stamp
-from arrowdl.loader._storage.retries import Retries, call_with_retries
+from arrowdl.loader._storage.retries import call_with_retries
 from arrowdl.loader._storage.secrets import Secrets, find_secrets
 from arrowdl.loader._storage.urls import (
     SCHEMES,
@@ -44,21 +45,6 @@ class Access:
     retries: Retries | None = None
     cache: DiskCache | None = None
 
-    def __post_init__(self) -> None:
-        options = self.storage_options
-        if options is not None and not isinstance(options, Mapping):
-            raise TypeError(
-                f"storage_options is a {type(options).__name__}: give a mapping of the file "
-                "system's options by name"
-            )
-        if options is not None and self.filesystem is not None:
-            raise ValueError(
-                "storage_options= are options of the file system that a URL names: give those of "
-                "filesystem= to that object itself"
-            )
-        if self.retries is not None and not isinstance(self.retries, Retries):
-            raise TypeError(f"retries={self.retries!r}: give an arrowdl.loader.Retries")
-
     @property
     def is_given(self) -> bool:
         """Whether the caller chose a file system or its options."""
@@ -73,7 +59,7 @@ class Access:
                 raise ValueError(
                     f"{describe_url(path)!r} is a chain of file systems: make the outer one, "
                     "filesystem, path = fsspec.url_to_fs(url), and give Loader(path, "
-                    "filesystem=filesystem)"
+                    "storage=Storage(filesystem=filesystem))"
                 )
         return any(map(is_url, paths))
 
@@ -174,7 +160,7 @@ class Access:
             if keys.setdefault(prefix, key) != key:
                 raise ValueError(
                     f"two URLs of {prefix!r} have different logins or options: make a Loader of "
-                    "each, and mix them with Loader.mix, or give filesystem="
+                    "each, and mix them with Loader.mix, or give Storage.filesystem"
                 )
             if prefix not in stores:
                 stores[prefix] = self._make_store(path, parts.scheme)
@@ -233,7 +219,8 @@ def _wrap(filesystem: Any) -> Store:
         return Store("", filesystem)
     if not _is_of_fsspec(filesystem):
         raise TypeError(
-            f"filesystem={type(filesystem).__name__}: give a file system of pyarrow.fs or fsspec"
+            f"Storage.filesystem={type(filesystem).__name__}: give a file system of pyarrow.fs or "
+            "fsspec"
         )
     secrets = Secrets(find_secrets(getattr(filesystem, "storage_options", None) or {}))
     return Store("", fs.PyFileSystem(FsspecHandler(filesystem)), secrets=secrets)

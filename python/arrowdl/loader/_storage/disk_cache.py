@@ -169,7 +169,9 @@ class DiskCache:
         if self._room.is_failed:
             return None
         if size > self._room.room:
-            self._warn(f"cache_bytes={self.nbytes} is less than the {size} bytes of one range")
+            self._warn(
+                f"Storage.cache_bytes={self.nbytes} is less than the {size} bytes of one range"
+            )
             return None
         with self._degrading():
             return self._room.make_file(name, size)
@@ -198,7 +200,8 @@ class DiskCache:
             name = errno.errorcode.get(reason.errno or 0, type(reason).__name__)
             reason = f"{name}: {reason.strerror or reason}"
         _log.warning(
-            "cache=%r is not used, or not wholly, and data are read over the network instead: %s",
+            "Storage.cache=%r is not used, or not wholly, and data are read over the network "
+            "instead: %s",
             str(self.folder),
             reason,
         )

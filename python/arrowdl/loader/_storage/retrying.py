@@ -10,13 +10,16 @@ from typing import Any, TypeVar
 
 import pyarrow.fs as fs
 
+from arrowdl.loader._settings.retries import Retries
 from arrowdl.loader._storage.handlers import ReadingHandler
 from arrowdl.loader._storage.readers import Reader, Stamp
-from arrowdl.loader._storage.retries import RetriedError, Retries, call_with_retries
+from arrowdl.loader._storage.retries import RetriedError, call_with_retries
+from arrowdl.loader._storage.transient import PassingError
 
 T = TypeVar("T")
 
 _LEAST_SECONDS = 1.0
+_PAGE_FILES = 1_000  # of a page of a list, of every store
 
 
 def retry(filesystem: fs.FileSystem, retries: Retries) -> fs.FileSystem:
@@ -28,6 +31,21 @@ def retry(filesystem: fs.FileSystem, retries: Retries) -> fs.FileSystem:
     retries : Retries
     """
     return fs.PyFileSystem(RetryingHandler(filesystem, retries))
+
+
+def _list_all(
+    get: Callable[[fs.FileSelector], list[fs.FileInfo]], selector: fs.FileSelector
+) -> list[fs.FileInfo]:
+    """List a directory, twice where the list may lack its last pages.
+
+    Clients take an answer of another kind, such as an empty one, for the end of a list. Each page
+    before the last one is full.
+    """
+    found = get(selector)
+    files = sum(info.type == fs.FileType.File for info in found)
+    if files and files % _PAGE_FILES == 0 and len(get(selector)) != len(found):
+        raise PassingError(f"two lists of {selector.base_dir!r} have different numbers of files")
+    return found
 
 
 class RetryingHandler(ReadingHandler):
@@ -84,7 +102,7 @@ class RetryingHandler(ReadingHandler):
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
         path = selector.base_dir
         get = super().get_file_info_selector
-        return self.call(path, f"listing {path!r}", lambda: get(selector))
+        return self.call(path, f"listing {path!r}", lambda: _list_all(get, selector))
 
     def open_reader(self, path: str) -> Reader:
         return _RetryingReader(self, path, self.open_once(path))

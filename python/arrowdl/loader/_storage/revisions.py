@@ -8,8 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from arrowdl.loader._settings.retries import Retries
 from arrowdl.loader._storage.handlers import find_handler
-from arrowdl.loader._storage.retries import Retries, call_with_retries
+from arrowdl.loader._storage.retries import call_with_retries
 from arrowdl.loader._storage.stores import Store, StoresHandler
 
 if TYPE_CHECKING:

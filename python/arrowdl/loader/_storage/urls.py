@@ -223,8 +223,9 @@ def _make(kind: type[Any], options: Mapping[str, Any]) -> Any:
     except TypeError as error:
         names = ", ".join(sorted(options))
         raise ValueError(
-            f"pyarrow's {kind.__name__} does not take one of storage_options {names} ({error}): "
-            f"see pyarrow.fs.{kind.__name__}, or make a file system yourself, filesystem=. "
+            f"pyarrow's {kind.__name__} does not take one of Storage.options {names} ({error}): "
+            f"see pyarrow.fs.{kind.__name__}, or make a file system yourself, for "
+            "Storage.filesystem. "
             'Of a URL, what is after "?" are options'
         ) from None
 

@@ -15,9 +15,11 @@ from arrowdl.loader._files.locate import Candidate, describe_missing
 from arrowdl.loader._files.stamps import FileStamps
 from arrowdl.loader._parquet.counted import check_groups, list_counts
 from arrowdl.loader._parquet.dataset import DatasetSource
+from arrowdl.loader._parquet.dataset_files import DatasetFiles
 from arrowdl.loader._parquet.fragments import find_shares, measure
 from arrowdl.loader._parquet.int96 import make_parquet_format
 from arrowdl.loader._parquet.network import Arrival, open_over_network
+from arrowdl.loader._parquet.scan_limits import ScanLimits
 from arrowdl.loader._parquet.scans import NotePath, Query, scan
 from arrowdl.loader._schema.fields import select_fields
 from arrowdl.loader._schema.filters import apply_filter
@@ -115,8 +117,19 @@ class DataFilesSource(DatasetSource):
                 for unit, rows in zip(self._fragments, self.units, strict=True)
             ]
 
-    def make_plan(self) -> FilePlan:
-        plan = super().make_plan()
+    @property
+    def files(self) -> TableFiles:
+        return TableFiles(self._version.name, self._list_lacking, **self._describe_files())
+
+    def _list_lacking(self, column: str) -> list[str] | None:
+        """List the files that lack a column; None if all files store the columns as the table."""
+        if all(self._plan(unit).is_plain for unit in self._fragments):
+            return None
+        root = column if column in self._query.schema.names else column.partition(".")[0]
+        return [unit.path for unit in self._fragments if self._plan(unit).lacks(root)]
+
+    def _make_plan(self) -> FilePlan:
+        plan = super()._make_plan()
         units = {unit.path: unit for unit in self._fragments}
         files = [
             replace(self._files[file.path], schema=self._plan(units[file.path]).schema)
@@ -154,26 +167,30 @@ class DataFilesSource(DatasetSource):
         query: Query,
         note: NotePath | None = None,
         *,
-        ahead: int,
+        limits: ScanLimits,
         arrival: Arrival | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        batches = self._scan_groups(fragments, query, note, ahead)
-        with naming_snapshot(self.snapshot):
+        batches = self._scan_groups(fragments, query, note, limits)
+        with naming_snapshot(self._version.name):
             yield from batches if arrival is None else arrival.use(batches)
 
     def _scan_groups(
-        self, fragments: Sequence[ds.Fragment], query: Query, note: NotePath | None, ahead: int
+        self,
+        fragments: Sequence[ds.Fragment],
+        query: Query,
+        note: NotePath | None,
+        limits: ScanLimits,
     ) -> Iterator[pa.RecordBatch]:
         for is_plain, group in groupby(fragments, lambda own: self._plan(own).is_plain):
             some = list(group)
             if is_plain:
                 own = [fragment.path for fragment in some]
-                yield from super()._scan_fragments(some, own, query, note, ahead=ahead)
+                yield from super()._scan_fragments(some, own, query, note, limits=limits)
                 continue
             for fragment in some:
                 if note is not None:
                     note(fragment.path)
-                options = self._make_options(ahead)
+                options = self._make_options(limits)
                 del options["fragment_readahead"]
                 for batch in self._scan_file(fragment, query, options):
                     yield from _select(batch, query)
@@ -211,21 +228,37 @@ class DataFilesSource(DatasetSource):
             row += batch.num_rows
             yield from apply_filter(pa.table(made), query.filter).to_batches()
 
-    def find_nulls(self, column: str) -> str:
-        if all(self._plan(unit).is_plain for unit in self._fragments):
-            return super().find_nulls(column)
-        root = column if column in self._query.schema.names else column.partition(".")[0]
-        return describe_missing(
-            [unit.path for unit in self._fragments if self._plan(unit).lacks(root)]
-        )
-
-    @property
-    def snapshot(self) -> str:
-        return self._version.name
-
     def _describe_rows(self, filter: str | None) -> str:
         names = [fragment.path.rpartition("/")[2] for fragment in self._fragments]
         return f"{self._version.identity} {names} {self.units} {filter}"
+
+
+class TableFiles(DatasetFiles):
+    """The data files of a version of a table.
+
+    Parameters
+    ----------
+    snapshot : str
+    list_lacking : callable
+        Lists the files that lack a column; returns None if they store columns as the table does.
+    **dataset
+        As of `DatasetFiles`.
+    """
+
+    def __init__(
+        self, snapshot: str, list_lacking: Callable[[str], list[str] | None], **dataset: Any
+    ) -> None:
+        super().__init__(**dataset)
+        self._snapshot = snapshot
+        self._list_lacking = list_lacking
+
+    @property
+    def snapshot(self) -> str:
+        return self._snapshot
+
+    def find_nulls(self, column: str) -> str:
+        lacking = self._list_lacking(column)
+        return super().find_nulls(column) if lacking is None else describe_missing(lacking)
 
 
 class _Stamps(FileStamps):

@@ -195,7 +195,8 @@ def _choose_filesystem(
     if url.scheme in ("", "file"):
         path = unquote(url.path) if url.scheme else table.table_uri
         return fs.LocalFileSystem(), f"{path.rstrip('/')}/"
-    from arrowdl.loader._storage.retries import Retries, call_with_retries
+    from arrowdl.loader._settings.retries import Retries
+    from arrowdl.loader._storage.retries import call_with_retries
     from arrowdl.loader._storage.secrets import Secrets
     from arrowdl.loader._storage.table_stores import open_table_store
 

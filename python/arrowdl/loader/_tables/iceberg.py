@@ -10,9 +10,10 @@ from arrowdl.loader._files.file_plan import FilePlan
 from arrowdl.loader._files.stamps import is_local
 from arrowdl.loader._schema.fields import find_paths
 from arrowdl.loader._schema.filters import check_filter
+from arrowdl.loader._settings.retries import Retries
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._storage.access import Access
-from arrowdl.loader._storage.retries import Retries, call_with_retries
+from arrowdl.loader._storage.retries import call_with_retries
 from arrowdl.loader._storage.secrets import Secrets, find_secrets
 from arrowdl.loader._tables.data_files import DataFilesSource
 from arrowdl.loader._tables.fields import TableField, list_children

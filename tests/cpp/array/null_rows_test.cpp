@@ -1,5 +1,5 @@
 // Tests has_null_rows.
-#include "cast/has_null_rows.hpp"
+#include "array/null_rows.hpp"
 
 #include <gtest/gtest.h>
 
@@ -87,6 +87,26 @@ TEST(HasNullRows, ByDictionaryValuesThatAreRunsOrCodes) {
       make_codes({0, 2, 1}, make_codes({0, 1, 2}, make_values({1, -1, 3})));
   EXPECT_EQ(has_null_rows(of_codes), true);
   EXPECT_EQ(has_null_rows(of_codes.slice(0, 2)), false);
+}
+
+TEST(HasNullRows, ByTheMembersOfUnions) {
+  for (const bool is_dense : {false, true}) {
+    ArrayParts parts;
+    parts.length = 3;
+    parts.buffers = {exact(std::vector<int8_t>{0, 1, 0})};
+    if (is_dense) parts.buffers.push_back(exact(std::vector<int32_t>{0, 0, 1}));
+    const DeviceArray first = is_dense ? make_values({5, -1}) : make_values({5, 6, -1});
+    const DeviceArray second = is_dense ? make_values({7}) : make_values({-1, 7, 8});
+    parts.children.push_back(share_array(first));
+    parts.children.push_back(share_array(second));
+    const DeviceArray array =
+        DeviceArray::import(field(is_dense ? "+ud:0,1" : "+us:0,1", field("i"), field("i")),
+                            make_array(std::move(parts)));
+    EXPECT_EQ(has_null_rows(array), true);
+    EXPECT_EQ(has_null_rows(array.slice(0, 2)), false);
+    EXPECT_EQ(has_null_rows(array.slice(2, 1)), true);
+    EXPECT_EQ(has_null_rows(on_device(array)), std::nullopt);
+  }
 }
 
 TEST(HasNullRows, ByDictionaryValuesBeyondOneWordOfTheBitmap) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Literal
 
 from arrowdl.loader._checks import require_int, require_names
@@ -13,11 +13,17 @@ Long = Literal["split", "truncate", "drop", "raise"]
 _DECIDING = ("column", "length", "strategy", "buffer_size", "long")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pack:
-    """Blocks of `length` tokens, for ``Loader(pack=...)``: the arguments of `DeviceStream.pack`.
+    """Pack the rows into blocks of `length` tokens, for ``Loader(batching=Pack("ids", 4096))``.
 
-    Their values are checked when a Loader is made, or, for streams, when it is iterated.
+    Blocks take the place of rows in everything else: a batch has `batch_size` blocks, and ranks,
+    workers, `Ranks.splits` and states count them. Which blocks there are depends on the rows and
+    their order alone (with `splits`, on the smaller shuffle buffer), so that every number of ranks
+    trains on the same. The first epoch reads the lengths of all rows once, or a column of integers
+    that has them (`lengths`). Of a stream, every rank packs all rows. The arguments are those of
+    `DeviceStream.pack`; their values are checked when a Loader is made, or, for streams, when it is
+    iterated.
 
     Parameters
     ----------
@@ -62,23 +68,23 @@ class Pack:
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str):
-            raise TypeError(f"column={self.column!r}: give the name of a column")
+            raise TypeError(f"Pack.column={self.column!r}: give the name of a column")
         for name in ("length", "buffer_size"):  # states have them: plain ints
-            object.__setattr__(self, name, require_int(name, getattr(self, name)))
+            object.__setattr__(self, name, require_int(f"Pack.{name}", getattr(self, name)))
         if not isinstance(self.lengths, str | None):
-            raise TypeError(f"lengths={self.lengths!r}: give the name of a column of integers")
+            raise TypeError(f"Pack.lengths={self.lengths!r}: give the name of a column of integers")
         if self.aligned is not None:
-            require_names("aligned", self.aligned)
-        require_names("add", self.add)
+            require_names("Pack.aligned", self.aligned)
+        require_names("Pack.add", self.add)
         if "resume_from" in self.add:
             raise ValueError(
-                'add= has "resume_from": a Loader resumes by its own state, see Loader.state_dict; '
-                "leave it out"
+                'Pack.add has "resume_from": a Loader resumes by its own state, see '
+                "Loader.state_dict; leave it out"
             )
 
     def list_arguments(self) -> dict[str, Any]:
         """Return the arguments of `DeviceStream.pack`."""
-        return {name: value for name, value in self.__dict__.items() if name != "lengths"}
+        return {own.name: getattr(self, own.name) for own in fields(self) if own.name != "lengths"}
 
     def list_deciding(self) -> dict[str, Any]:
         """Return the arguments that decide which tokens a block has."""

@@ -1,0 +1,1 @@
+"""The value objects that a `Loader` takes, one a file, and how they become its options."""

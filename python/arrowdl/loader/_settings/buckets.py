@@ -1,0 +1,39 @@
+"""`Buckets`: batches of rows of like lengths."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal
+
+from arrowdl.loader._checks import require_column, require_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Batches have rows of like lengths, for ``Loader(batching=Buckets("tokens"))``.
+
+    The rows of each window are sorted by length and cut into batches. With `shuffle`, these come in
+    an order drawn from the seed, so that long rows are in the same steps on all ranks.
+
+    Parameters
+    ----------
+    column : str
+        A column of lists, strings or integers.
+    window : int or "auto"
+        Rows of a window, which is held in memory. With `shuffle`, the window is the shuffle buffer:
+        give its size here or to `Shuffle`. "auto": the size of the shuffle buffer, or as many rows
+        as fit into some 256 MiB, up to 65,536.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `column` is not a name, or `window` is neither "auto" nor a positive integer.
+    """
+
+    column: str
+    _: KW_ONLY
+    window: int | Literal["auto"] = "auto"
+
+    def __post_init__(self) -> None:
+        require_column("Buckets.column", self.column)
+        object.__setattr__(self, "window", require_rows("Buckets.window", self.window))

@@ -1,0 +1,46 @@
+"""`Seed`: what all random draws of a `Loader` are derived from."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+from arrowdl.loader._checks import require_bool, require_int
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """The seed of the shuffles, and of the draws in transforms, for ``Loader(seed=Seed(7))``.
+
+    ``seed=7`` is ``Seed(7)``. The same seed, epoch and source give the same batches on every
+    machine.
+
+    Parameters
+    ----------
+    number : int
+    transforms : bool
+        Give `random`, NumPy's legacy functions and torch (of the CPU, and of a GPU that is the
+        Loader's `device`) a seed of their own for each batch, derived from `number`, the epoch, the
+        step and the rank, while `transform`, `transform_arrow` and the functions of `map` and
+        `filter` are called: their draws are the same in each run, after a resume, and with any
+        number of workers. Afterwards the generators are as they were. That needs the main thread of
+        the training's process or of a worker: with `num_threads`, for a `transform_arrow` that runs
+        ahead, and where another thread iterates, the generators are left alone, since the training
+        draws from them at the same time. A function whose second parameter is named ``generator``
+        gets one with such a seed everywhere: a ``torch.Generator`` (of `device`, if that is a CUDA
+        GPU), a key of ``jax.random``, or a ``numpy.random.Generator`` (always in `transform_arrow`,
+        and where `device` is a sharding). False sets no seeds, for functions that do so.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `number` is not an integer, or `transforms` is not a bool.
+    """
+
+    number: int = 0
+    _: KW_ONLY
+    transforms: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "number", require_int("Seed.number", self.number))
+        transforms = require_bool("Seed.transforms", self.transforms)
+        object.__setattr__(self, "transforms", transforms)

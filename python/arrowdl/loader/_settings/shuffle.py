@@ -1,0 +1,36 @@
+"""`Shuffle`: the buffer in which rows are permuted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from arrowdl.loader._checks import require_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """Each epoch permutes the rows, for ``Loader(shuffle=Shuffle(100_000))``.
+
+    ``shuffle=True`` is ``Shuffle()``.
+
+    Parameters
+    ----------
+    buffer_size : int or "auto"
+        Rows of the buffer, which is held in memory. If they are as many as the source has, each
+        epoch permutes all rows. `Ranks.splits` divides the buffer. "auto": as many rows as fit into
+        some 256 MiB, by the footers of the files, the size of the table, or the first rows of a
+        stream. That depends neither on the machine nor on the rank. A loaded state of another
+        number of rows sets it to that number.
+
+    Raises
+    ------
+    ValueError
+        `buffer_size` is neither "auto" nor a positive integer.
+    """
+
+    buffer_size: int | Literal["auto"] = "auto"
+
+    def __post_init__(self) -> None:
+        size = require_rows("Shuffle.buffer_size", self.buffer_size)
+        object.__setattr__(self, "buffer_size", size)

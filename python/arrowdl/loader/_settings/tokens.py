@@ -1,0 +1,42 @@
+"""`Tokens`: a budget of tokens in place of a number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+from arrowdl.loader._checks import require_column, require_int
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A budget of tokens: a batch has as many rows as fit.
+
+    For ``Loader(batch_size=Tokens(4096))``, the tokens of a batch on each rank, and for
+    ``Ranks(global_batch_size=Tokens(65536))``, those of a step on all ranks together. All ranks
+    have equally many batches, with equally many rows of each sequence of `Ranks.splits` (by default
+    one for each rank). Where the column is padded, its padding counts too. Not for streams, whose
+    lengths are not known ahead.
+
+    Parameters
+    ----------
+    number : int
+        The most tokens.
+    column : str, optional
+        What counts: a column of lists (or strings, whose bytes count), or of integers. By default
+        that of `Buckets`, or the only column of lists. It is read once before the first epoch. A
+        column of integers in Parquet is read in no time.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `number` is not a positive integer, or `column` is not a name.
+    """
+
+    number: int
+    _: KW_ONLY
+    column: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "number", require_int("Tokens.number", self.number, 1, 2**40))
+        if self.column is not None:
+            require_column("Tokens.column", self.column)
