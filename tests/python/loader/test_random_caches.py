@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._storage import disk_cache, footers
+from arrowdl.loader._storage import cache_folder, footers
 from helpers.counted_files import CountedFiles
 from helpers.options import group
 from helpers.random_cases import choose_examples
