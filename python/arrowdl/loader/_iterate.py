@@ -43,15 +43,7 @@ class Received:
     is_closed: bool = False
 
     def take(self, outcome: Outcome, tally: Tally | None) -> tuple[Any, int, int]:
-        """Note what became of the rows of a batch.
-
-        Returns
-        -------
-        batch : object
-            Which the outcome has no longer.
-        rows, valid : int
-            Its rows, and those of this rank.
-        """
+        """Note what became of a batch; return it, its rows and those of this rank."""
         self.outcome = outcome
         batch, outcome.batch = outcome.batch, None
         self.stats.filtered_rows += outcome.filtered
@@ -80,20 +72,6 @@ def iterate(
 
     Returns whether all were read.
 
-    Parameters
-    ----------
-    pipeline : SharePipeline
-    reader : Reader
-    received : Received
-    make_bar : callable
-        Makes a context manager that returns a function, which is called with the rows of each
-        batch, or None.
-    reporter : Reporter
-    tally : Tally, optional
-        Counts the rows that are skipped.
-    check : callable, optional
-        Called before a batch is given; it may raise.
-
     Raises
     ------
     RuntimeError
@@ -104,12 +82,12 @@ def iterate(
 
 
 class _Watch(NamedTuple):
-    """Who is told of each batch; see `iterate`."""
+    """Who is told of each batch."""
 
-    make_bar: MakeBar
+    make_bar: MakeBar  # what it returns is called with the rows of each batch
     reporter: Reporter
-    tally: Tally | None
-    check: Callable[[], object] | None
+    tally: Tally | None  # counts the rows that are skipped
+    check: Callable[[], object] | None  # called before a batch is given; it may raise
 
 
 def _give(

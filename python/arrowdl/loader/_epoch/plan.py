@@ -101,17 +101,7 @@ class Plan:
     def find_steps(
         self, source: IndexedSource, epoch: int, stages: Sequence[Stage], sharding: Sharding
     ) -> Steps:
-        """Return the steps that are left of an epoch.
-
-        Parameters
-        ----------
-        source : IndexedSource
-            That of this plan, or of a mixture with the weights of the epoch.
-        epoch : int
-        stages : sequence of Stage
-            What was read.
-        sharding : Sharding
-            Of what is left.
+        """Return the steps that are left of an epoch, after `stages` that were read.
 
         Raises
         ------
@@ -125,7 +115,7 @@ class Plan:
     def find_phases(
         self,
         source: MixedSource,
-        saved: Sequence[Phase],
+        saved: Sequence[Phase],  # of the state that was loaded; none for a new epoch
         epoch: int,
         stages: Sequence[Stage],
         sharding: Sharding,
@@ -134,17 +124,6 @@ class Plan:
 
         A step begins at the row where the steps before it end, which depend on the weights before
         it alone. Rows that are sorted keep their weights up to the end of their window.
-
-        Parameters
-        ----------
-        source : MixedSource
-        saved : sequence of Phase
-            Of the state that was loaded; none for a new epoch.
-        epoch : int
-        stages : sequence of Stage
-            What was read.
-        sharding : Sharding
-            Of what is left.
         """
         schedule = source.schedule
         done = sum(stage.batches for stage in stages)

@@ -24,15 +24,7 @@ _MOST_KEPT = 4  # plans, of epochs and of parts of an epoch that had another bud
 
 
 class RowLengths:
-    """The lengths of the rows of a source, in the order of an epoch.
-
-    Parameters
-    ----------
-    source : IndexedSource
-        The lengths.
-    open : callable
-        Opens the sequences of an epoch.
-    """
+    """The lengths of the rows of a source, in the order of an epoch."""
 
     def __init__(self, source: IndexedSource, open: OpenSequences) -> None:
         self.source = source
@@ -45,15 +37,7 @@ class RowLengths:
 
 
 class TokenPlanner:
-    """Cuts the rows of an epoch into steps of a budget of tokens.
-
-    Parameters
-    ----------
-    options : Options
-    lengths : RowLengths
-    counts : TokenCounts
-    windows : Windows
-    """
+    """Cuts the rows of an epoch into steps of a budget of tokens."""
 
     def __init__(
         self, options: Options, lengths: RowLengths, counts: TokenCounts, windows: Windows

@@ -15,14 +15,7 @@ if TYPE_CHECKING:
 
 
 class TokenCounts:
-    """Counts the tokens of rows by their lengths.
-
-    Parameters
-    ----------
-    options : Options
-    column : str
-        Whose items are the tokens.
-    """
+    """Counts the tokens of rows by their lengths."""
 
     def __init__(self, options: Options, column: str) -> None:
         self._options = options

@@ -12,13 +12,7 @@ from arrowdl.loader._options import Options
 
 
 class Windows:
-    """Finds windows, and draws the order of their batches.
-
-    Parameters
-    ----------
-    options : Options
-    order : Order
-    """
+    """Finds windows, and draws the order of their batches."""
 
     def __init__(self, options: Options, order: Order) -> None:
         self._options = options

@@ -41,15 +41,7 @@ def number_mixture(
 
 
 class NumberedMixture:
-    """What the numbers of a mixture's rows mean: those of one source after those of another.
-
-    Parameters
-    ----------
-    mixture : MixedSource
-        Of `NumberedSource`.
-    firsts : list of int
-        Number of the first row of each source, and the end.
-    """
+    """What the numbers of a mixture's rows mean: those of one source after those of another."""
 
     def __init__(self, mixture: MixedSource, firsts: list[int]) -> None:
         self._mixture = mixture

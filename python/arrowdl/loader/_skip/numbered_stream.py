@@ -14,12 +14,7 @@ from arrowdl.loader._sources.stream import StreamSource
 
 
 class NumberedStream(StreamSource):
-    """Rows of a stream with their numbers, from 0 in each epoch. Its errors are raised.
-
-    Parameters
-    ----------
-    source : StreamSource
-    """
+    """Rows of a stream with their numbers, from 0 in each epoch. Its errors are raised."""
 
     has_failures = False
 

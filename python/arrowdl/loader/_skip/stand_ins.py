@@ -33,14 +33,7 @@ class Faults:
 
 
 class StandIns:
-    """Rows for the units of a source that cannot be read, dropped before anybody reads them.
-
-    Parameters
-    ----------
-    source : IndexedSource
-    make_column : callable, optional
-        As in `Faults`.
-    """
+    """Rows for the units of a source that cannot be read, dropped before anybody reads them."""
 
     def __init__(
         self,
