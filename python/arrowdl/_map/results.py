@@ -47,14 +47,6 @@ class ResultOptions:
 def read_results(made: Any, rows: int, options: ResultOptions) -> dict[str, _core.DeviceArray]:
     """Return the columns that a model made for a batch.
 
-    Parameters
-    ----------
-    made : object
-        What the model returned.
-    rows : int
-        Of the batch.
-    options : ResultOptions
-
     Raises
     ------
     TypeError

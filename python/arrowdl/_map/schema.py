@@ -12,15 +12,7 @@ _CPU = 1
 
 
 class ResultSchema:
-    """Names and types of the model's columns: those of ``schema=``, or of the first batch.
-
-    Parameters
-    ----------
-    kept : sequence of str
-        Columns of the stream that are beside them.
-    template : DeviceArray, optional
-        A struct of them without rows: columns of other types are cast to its types.
-    """
+    """The model's columns: those of ``schema=`` (with casts), or of the first batch."""
 
     def __init__(self, kept: Sequence[str], template: _core.DeviceArray | None) -> None:
         self._kept = kept
@@ -36,12 +28,6 @@ class ResultSchema:
         self, columns: dict[str, _core.DeviceArray], start: int, end: int
     ) -> dict[str, _core.DeviceArray]:
         """Return the columns in the order of the first batch or of the schema, cast to that.
-
-        Parameters
-        ----------
-        columns : dict of str to DeviceArray
-        start, end : int
-            Rows of the stream.
 
         Raises
         ------

@@ -62,32 +62,16 @@ class _Result(NamedTuple):
 
 @dataclass(kw_only=True)
 class Work:
-    """The work on each batch.
-
-    Attributes
-    ----------
-    source : Schema
-        Of the columns that the feed reads and of those that are kept.
-    feed : Feed
-    keep : list of str
-    model : Model
-    results : ResultSchema
-    depth : int
-        Batches ahead; without any, the consumer's thread does all.
-    output : Device, optional
-        Where the columns go, instead of where the batch is.
-    output_type : int
-        Device type of the stream that is made.
-    """
+    """The work on each batch."""
 
     source: _core.Schema
     feed: Feed
     keep: list[str]
     model: Model
     results: ResultSchema
-    depth: int
-    output: _core.Device | None
-    output_type: int
+    depth: int  # batches ahead; without any, the consumer's thread does all
+    output: _core.Device | None  # where the columns go, instead of where the batch is
+    output_type: int  # of the stream that is made
 
     def feed_batches(
         self, arrays: _core.DeviceStream, batches: deque[_Batch], token: _core.DeviceArray

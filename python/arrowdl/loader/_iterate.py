@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from itertools import count
+from typing import Any, NamedTuple, Protocol
 
 from arrowdl._lifecycle import at_exit, in_forked_child
 from arrowdl.loader._batches.assemble import Share
@@ -41,6 +42,15 @@ class Received:
     outcome: Outcome | None = None
     is_closed: bool = False
 
+    def take(self, outcome: Outcome, tally: Tally | None) -> tuple[Any, int, int]:
+        """Note what became of a batch; return it, its rows and those of this rank."""
+        self.outcome = outcome
+        batch, outcome.batch = outcome.batch, None
+        self.stats.filtered_rows += outcome.filtered
+        if tally is not None and outcome.report is not None:
+            tally.add(outcome.report)
+        return batch, outcome.rows, outcome.valid
+
 
 class SharePipeline(Protocol):
     """Opens a share of an epoch."""
@@ -60,69 +70,57 @@ def iterate(
 ) -> Generator[Any, None, bool]:
     """Yield the batches of a share, and note each in `reader`'s position and in `received`.
 
-    Returns whether all were read. Each line of the loop is part of the price of every batch.
-
-    Parameters
-    ----------
-    pipeline : SharePipeline
-    reader : Reader
-    received : Received
-    make_bar : callable
-        Makes a context manager that returns a function, which is called with the rows of each
-        batch, or None.
-    reporter : Reporter
-    tally : Tally, optional
-        Counts the rows that are skipped.
-    check : callable, optional
-        Called before a batch is given; it may raise.
+    Returns whether all were read.
 
     Raises
     ------
     RuntimeError
         This process was forked from the one that began to read.
     """
-    process = _process.number
-    position, step, valid_rows = reader.position, reader.step, reader.valid_rows
-    given = reader.count_all(reader.count_own(position.batches))
-    stats, now = received.stats, time.perf_counter
-    share = pipeline.open(reader)
-    stream, convert, divide = share.items, share.convert, share.divide
-    count_padding, finish = share.count_padding, share.finish
-    transform = convert if isinstance(convert, (Transform, Receive, Chain)) else None
+    watch = _Watch(make_bar, reporter, tally, check)
+    return _give(pipeline.open(reader), reader, received, watch)
+
+
+class _Watch(NamedTuple):
+    """Who is told of each batch."""
+
+    make_bar: MakeBar  # what it returns is called with the rows of each batch
+    reporter: Reporter
+    tally: Tally | None  # counts the rows that are skipped
+    check: Callable[[], object] | None  # called before a batch is given; it may raise
+
+
+def _give(
+    share: Share, reader: Reader, received: Received, watch: _Watch
+) -> Generator[Any, None, bool]:
+    """Yield the batches. Each line of the loop is part of the price of every one."""
+    position, step, stats, now = reader.position, reader.step, received.stats, time.perf_counter
+    process, given = _process.number, reader.count_all(reader.count_own(position.batches))
+    make_bar, reporter, tally, check = watch
+    stream, convert, valid_rows = share.items, share.convert, reader.valid_rows
+    count_padding, finish, transform = share.count_padding, share.finish, _find_timed(convert)
     with closing(stream), make_bar() as show:
-        begin, number = now(), -1
-        while True:
-            number += 1
+        begin = now()
+        for number in count():
             if process != _process.number:
-                raise RuntimeError(
-                    "this epoch is read by threads or workers of the process that this one was "
-                    "forked from: iterate the Loader in the process that reads it"
-                )
+                raise _refuse_fork()
             item = next(stream, None)
             read = now()
             if read - begin < NOTICED_SECONDS:
                 stats.source_seconds += read - begin
             else:
-                add_wait(stats, read - begin, divide(begin, read, item))
+                add_wait(stats, read - begin, share.divide(begin, read, item))
             if item is None:
-                _stay_at_exit()
-                return True
+                break
             batch = convert(item)
             if check is not None:
                 check()
             if received.is_closed:
                 return False
-            length = rows = len(item)
-            if valid_rows:
-                rows = valid_rows.pop(number, length)
+            length = len(item)
+            rows = valid_rows.pop(number, length) if valid_rows else length
             if type(batch) is Outcome:
-                received.outcome = outcome = batch
-                batch, length, rows = outcome.batch, outcome.rows, outcome.valid
-                outcome.batch = None
-                stats.filtered_rows += outcome.filtered
-                if tally is not None and outcome.report is not None:
-                    tally.add(outcome.report)
-                del outcome
+                batch, length, rows = received.take(batch, tally)
             if length != rows:
                 stats.padding_rows += length - rows
             stats.bytes += item.nbytes
@@ -135,25 +133,36 @@ def iterate(
             if finish is not None:
                 stats.copy_seconds += finish.seconds
                 read += finish.seconds
-            if transform is None:
-                stats.conversion_seconds += done - read
-            else:
-                spent = transform.seconds
-                stats.transform_seconds += spent
-                stats.conversion_seconds += done - read - spent
+            if transform is not None:
+                stats.transform_seconds += transform.seconds
+                read += transform.seconds
+            stats.conversion_seconds += done - read
             stats.batches += 1
             stats.rows += rows
             received.valid_rows = rows
-            given += step
             if show is not None:
                 show(rows)  # which may be interrupted: the batch is not given yet
-            position.give(given)
+            position.give(given := given + step)
             yield batch
             del batch  # releases its memory before the next batch is made
             begin = now()
             stats.consumer_seconds += begin - done
             if begin >= reporter.due:
                 reporter.report(begin)
+        _stay_at_exit()
+    return True
+
+
+def _find_timed(convert: Callable[[Any], Any]) -> Transform | Receive | Chain | None:
+    """Return what converts batches, if it counts the seconds of transforms apart."""
+    return convert if isinstance(convert, (Transform, Receive, Chain)) else None
+
+
+def _refuse_fork() -> RuntimeError:
+    return RuntimeError(
+        "this epoch is read by threads or workers of the process that this one was forked from: "
+        "iterate the Loader in the process that reads it"
+    )
 
 
 class _Process:

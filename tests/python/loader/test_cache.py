@@ -357,7 +357,7 @@ def test_ranks_that_are_killed_leave_the_cache_within_its_bound(tmp_path: Path) 
     def measure(seconds: float) -> None:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            with cache._locked():
+            with cache._room.locked():
                 sizes.append(sum(path.stat().st_size for path in folder.iterdir()))
             time.sleep(0.005)
 

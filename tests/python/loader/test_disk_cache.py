@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from arrowdl.loader._storage import disk_cache
+from arrowdl.loader._storage import cache_folder, disk_cache
 from arrowdl.loader._storage.disk_cache import DiskCache
 from helpers.random_cases import choose_examples
 
@@ -360,7 +360,7 @@ HOLDING = """
 import sys
 from pathlib import Path
 from arrowdl.loader._storage.disk_cache import DiskCache
-with DiskCache(Path(sys.argv[1]), 10_000)._locked():
+with DiskCache(Path(sys.argv[1]), 10_000)._room.locked():
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -372,7 +372,7 @@ def test_lock_that_another_process_holds(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(disk_cache, "_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(cache_folder, "_PATIENCE_SECONDS", 0.2)
     store.read(DiskCache(tmp_path, 10_000), "kept")
     command = [sys.executable, "-c", HOLDING, str(tmp_path)]
     pipe = subprocess.PIPE
@@ -535,7 +535,7 @@ def test_random_processes_fill_and_evict(tmp_path: Path) -> None:
     ]
     most = 0
     while any(process.poll() is None for process in processes):
-        with cache._locked():
+        with cache._room.locked():
             most = max(most, measure(tmp_path))
     fetched = [int(process.communicate(timeout=60)[0]) for process in processes]
     assert [process.returncode for process in processes] == [0, 0]

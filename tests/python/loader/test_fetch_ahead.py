@@ -22,9 +22,10 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader import Retries
 from arrowdl.loader._parquet.network import list_ranges
-from arrowdl.loader._storage import fetch_ahead, footers, stragglers
-from arrowdl.loader._storage.fetch_ahead import FetchAhead, UnitRanges, join_ranges
+from arrowdl.loader._storage import fetch_ahead, footers, stragglers, unit_ranges
+from arrowdl.loader._storage.fetch_ahead import FetchAhead
 from arrowdl.loader._storage.held_ranges import HeldRanges, Range
+from arrowdl.loader._storage.unit_ranges import UnitRanges, join_ranges
 from helpers.counted_files import CountedFiles
 from helpers.options import group
 from helpers.random_cases import check_cases
@@ -72,8 +73,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr(footers, "_END_BYTES", 64)
     monkeypatch.setattr(stragglers, "SHARE", 0.0)
-    monkeypatch.setattr(fetch_ahead, "GAP_BYTES", 100)
-    monkeypatch.setattr(fetch_ahead, "RANGE_BYTES", 1_500)
+    monkeypatch.setattr(unit_ranges, "GAP_BYTES", 100)
+    monkeypatch.setattr(unit_ranges, "RANGE_BYTES", 1_500)
     monkeypatch.setattr(fetch_ahead, "FETCH_BYTES", 20_000)
 
 
@@ -125,7 +126,7 @@ def test_rows_are_those_of_local_files(
 def test_each_range_of_an_epoch_is_read_once_and_no_other(
     files: CountedFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch_ahead, "GAP_BYTES", 0)
+    monkeypatch.setattr(unit_ranges, "GAP_BYTES", 0)
     columns = ["id", "s.b"]
     loader = make_loader(files, columns=columns, ragged="padded", shuffle=True)
     files.forget()
@@ -143,7 +144,7 @@ def test_each_range_of_an_epoch_is_read_once_and_no_other(
 def test_rows_are_counted_and_dictionaries_read_from_fetched_ranges(
     files: CountedFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch_ahead, "GAP_BYTES", 0)
+    monkeypatch.setattr(unit_ranges, "GAP_BYTES", 0)
     schema = pq.read_schema(files.root / "part-0.parquet")
     words = schema.set(2, pa.field("word", pa.dictionary(pa.int32(), pa.string())))
     format = ds.ParquetFileFormat(dictionary_columns=["word"])
@@ -296,9 +297,9 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 import arrowdl, pyarrow.dataset as ds, pyarrow.fs as fs
 from arrowdl.loader._parquet import scan_limits
-from arrowdl.loader._storage import fetch_ahead, stragglers
+from arrowdl.loader._storage import fetch_ahead, stragglers, unit_ranges
 from helpers.counted_files import CountedFiles
-fetch_ahead.FETCH_BYTES, fetch_ahead.RANGE_BYTES = 4_000, 1_000
+fetch_ahead.FETCH_BYTES, unit_ranges.RANGE_BYTES = 4_000, 1_000
 scan_limits.FETCHED = scan_limits.FETCHED._replace(nbytes=4_000)
 for options in ({"prefetch": 0}, {"shuffle": arrowdl.Shuffle(500)}):
     files, go, once = CountedFiles(Path(sys.argv[1])), threading.Event(), threading.Lock()
@@ -426,14 +427,14 @@ def test_random_ranges_are_joined_and_cut(monkeypatch: pytest.MonkeyPatch) -> No
         given = list(draw_ranges(draw, 30_000))
         draw.shuffle(given)
         joined = join_ranges(given)
-        assert all(0 < part.nbytes <= fetch_ahead.RANGE_BYTES for part in joined)
+        assert all(0 < part.nbytes <= unit_ranges.RANGE_BYTES for part in joined)
         ends = [part.offset + part.nbytes for part in joined]
         assert all(a <= part.offset for a, part in zip(ends, joined[1:], strict=False))
         covered = {byte for part in joined for byte in range(*bounds(part))}
         wanted = {byte for part in given for byte in range(*bounds(part))}
         assert wanted <= covered
         for part in given:  # of which none is cut that fits
-            if part.nbytes <= fetch_ahead.RANGE_BYTES:
+            if part.nbytes <= unit_ranges.RANGE_BYTES:
                 assert any(
                     whole.offset <= part.offset and bounds(part)[1] <= bounds(whole)[1]
                     for whole in joined

@@ -14,7 +14,7 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader import Retries
-from arrowdl.loader._storage import fetch_ahead, fetch_file, stragglers
+from arrowdl.loader._storage import fetch_ahead, fetch_file, stragglers, unit_ranges
 from arrowdl.loader._storage.access import Access
 from arrowdl.loader._storage.disk_cache import DiskCache
 from arrowdl.loader._tables.data_files import DataFilesSource
@@ -29,8 +29,8 @@ ROWS, GROUP = 4_000, 500
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranges of a few kilobytes, as many as would be of megabytes, each read once."""
     monkeypatch.setattr(stragglers, "SHARE", 0.0)
-    monkeypatch.setattr(fetch_ahead, "GAP_BYTES", 100)
-    for module in (fetch_ahead, fetch_file):
+    monkeypatch.setattr(unit_ranges, "GAP_BYTES", 100)
+    for module in (unit_ranges, fetch_file):
         monkeypatch.setattr(module, "RANGE_BYTES", 4_000)
     monkeypatch.setattr(fetch_ahead, "FETCH_BYTES", 40_000)
     monkeypatch.setattr(fetch_file, "_FILE_BYTES", 24_000)

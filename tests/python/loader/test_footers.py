@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._parquet.network import find_footers
 from arrowdl.loader._storage import footers
-from arrowdl.loader._storage.fetch_ahead import FetchAhead, UnitRanges
+from arrowdl.loader._storage.fetch_ahead import FetchAhead
 from arrowdl.loader._storage.held_ranges import HeldRanges, Range
+from arrowdl.loader._storage.unit_ranges import UnitRanges
 from helpers.counted_files import CountedFiles
 from helpers.options import group
 from helpers.plan_group import Group, share_plan

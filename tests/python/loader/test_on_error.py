@@ -17,7 +17,8 @@ import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._skip.numbered import MISSING, NumberedSource, read_numbers
+from arrowdl.loader._skip.numbered import NumberedSource
+from arrowdl.loader._skip.numbers import MISSING, read_numbers
 from arrowdl.loader._skipped import CANNOT_READ, NUMBER, can_skip
 from arrowdl.loader._sources.base import IndexedSource
 from helpers.faults import flip_value, open_checked, truncate, write_checked

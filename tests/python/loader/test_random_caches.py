@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._storage import disk_cache, footers
+from arrowdl.loader._storage import cache_folder, footers
 from helpers.counted_files import CountedFiles
 from helpers.options import group
 from helpers.random_cases import choose_examples
@@ -201,7 +201,7 @@ class Cases:
 
 
 def test_random_damage_to_caches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk_cache, "_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(cache_folder, "_PATIENCE_SECONDS", 0.2)
     monkeypatch.setattr(footers, "_END_BYTES", 64)
     with tempfile.TemporaryDirectory() as folder:
         monkeypatch.chdir(folder)

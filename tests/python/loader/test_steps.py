@@ -12,8 +12,8 @@ from typing import Any
 import arrowdl
 import pyarrow as pa
 import pytest
-from arrowdl.loader._epoch.plan import Plan
 from arrowdl.loader._epoch.steps import fill_steps
+from arrowdl.loader._epoch.token_counts import TokenCounts
 from helpers.random_cases import check_cases
 
 
@@ -65,21 +65,21 @@ def test_random_steps_are_those_of_a_plain_loop() -> None:
 
 def test_an_interrupt_in_the_plan_costs_no_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a notebook: the cell that was interrupted runs again, and reads the whole epoch."""
-    monkeypatch.setattr("arrowdl.loader._epoch.plan._CHUNK_ROWS", 16)
+    monkeypatch.setattr("arrowdl.loader._epoch.plan_tokens._CHUNK_ROWS", 16)
     table = pa.table({"id": range(200), "n": [1 + i % 5 for i in range(200)]})
 
     def make() -> arrowdl.Loader:
         return arrowdl.Loader(table, batch_size=arrowdl.Tokens(16, column="n"), framework="numpy")
 
-    count, calls = Plan._count_tokens, iter(range(100))
+    count, calls = TokenCounts.count, iter(range(100))
 
-    def interrupt(plan: Plan, rows: object) -> pa.Array:
+    def interrupt(counts: TokenCounts, rows: object) -> pa.Array:
         if next(calls) == 3:
             raise KeyboardInterrupt
-        return count(plan, rows)
+        return count(counts, rows)
 
     expected = [batch["id"].tolist() for batch in make()]
-    monkeypatch.setattr(Plan, "_count_tokens", interrupt)
+    monkeypatch.setattr(TokenCounts, "count", interrupt)
     loader = make()
     with pytest.raises(KeyboardInterrupt):
         list(loader)
@@ -93,8 +93,8 @@ def test_a_signal_handler_saves_a_state_while_steps_are_planned(
     monkeypatch: pytest.MonkeyPatch, stop: Any
 ) -> None:
     """As before a preemption: it runs in the thread that plans, whose lock it cannot wait for."""
-    monkeypatch.setattr("arrowdl.loader._epoch.plan._CHUNK_ROWS", 16)
-    monkeypatch.setattr("arrowdl.loader._epoch.plan._ENDLESS_ROWS", 16)
+    monkeypatch.setattr("arrowdl.loader._epoch.plan_tokens._CHUNK_ROWS", 16)
+    monkeypatch.setattr("arrowdl.loader._epoch.plan_tokens._ENDLESS_ROWS", 16)
     table = pa.table({"id": range(200), "n": [1 + i % 5 for i in range(200)]})
 
     def make() -> arrowdl.Loader:
@@ -112,14 +112,14 @@ def test_a_signal_handler_saves_a_state_while_steps_are_planned(
         return [batch["id"].tolist() for _, batch in zip(range(steps), loader, strict=False)]
 
     expected = read(make(), 12)
-    count, states, calls = Plan._count_tokens, [], itertools.count()
+    count, states, calls = TokenCounts.count, [], itertools.count()
 
-    def count_tokens(plan: Plan, rows: Any) -> pa.Array:
+    def count_tokens(counts: TokenCounts, rows: Any) -> pa.Array:
         if next(calls) % 3 == 0 and threading.current_thread() is threading.main_thread():
-            monkeypatch.setattr(Plan, "_count_tokens", count)  # the handler is not interrupted
+            monkeypatch.setattr(TokenCounts, "count", count)  # the handler is not interrupted
             signal.raise_signal(signal.SIGUSR1)
-            monkeypatch.setattr(Plan, "_count_tokens", count_tokens)
-        return count(plan, rows)
+            monkeypatch.setattr(TokenCounts, "count", count_tokens)
+        return count(counts, rows)
 
     first = make()
     assert read(first, 4) == expected[:4]
@@ -128,11 +128,11 @@ def test_a_signal_handler_saves_a_state_while_steps_are_planned(
     loader = pickle.loads(pickle.dumps(loader))  # which has planned nothing yet
     before = signal.signal(signal.SIGUSR1, lambda *_: states.append(loader.state_dict()))
     try:
-        monkeypatch.setattr(Plan, "_count_tokens", count_tokens)
+        monkeypatch.setattr(TokenCounts, "count", count_tokens)
         assert read(loader, 8) == expected[4:]
     finally:
         signal.signal(signal.SIGUSR1, before)
-        monkeypatch.setattr(Plan, "_count_tokens", count)
+        monkeypatch.setattr(TokenCounts, "count", count)
     assert states
     for state in states:
         resumed = make()

@@ -20,7 +20,7 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader import Retries
-from arrowdl.loader._storage import fetch_ahead, retrying
+from arrowdl.loader._storage import retrying, unit_ranges
 from arrowdl.loader._storage.marked_reads import MarkedRead
 from helpers.fault_proxy import SHORT, Schedule, run_store
 from helpers.options import group
@@ -163,7 +163,7 @@ def test_pages_of_several_versions_are_seen_by_their_checksums(
     store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """HEAD is answered by one replica, GET by two in turns; the client does not show ETags."""
-    monkeypatch.setattr(fetch_ahead, "RANGE_BYTES", 50_000)
+    monkeypatch.setattr(unit_ranges, "RANGE_BYTES", 50_000)
     before, after = ({"bucket/a.parquet": make_file(seed)} for seed in range(2))
     store.files = before
     loader = load("s3://bucket/a.parquet", store, retries=QUICK)

@@ -18,9 +18,10 @@ import pytest
 from arrowdl.loader._parquet.network import list_ranges
 from arrowdl.loader._storage import footers, stragglers
 from arrowdl.loader._storage.disk_cache import DiskCache
-from arrowdl.loader._storage.fetch_ahead import FetchAhead, Range, UnitRanges
-from arrowdl.loader._storage.held_ranges import HeldRanges
+from arrowdl.loader._storage.fetch_ahead import FetchAhead
+from arrowdl.loader._storage.held_ranges import HeldRanges, Range
 from arrowdl.loader._storage.stragglers import Stragglers
+from arrowdl.loader._storage.unit_ranges import UnitRanges
 from helpers.counted_files import CountedFiles
 from helpers.options import group
 from helpers.random_cases import check_cases

@@ -195,7 +195,7 @@ def test_random_steps_are_those_of_one_rank(case: dict[str, Any]) -> None:
         pytest.MonkeyPatch.context() as patch,
         open_source(case["kind"], make_table(case["lengths"]), case["cut"]) as (source, more),
     ):
-        patch.setattr("arrowdl.loader._epoch.plan._CHUNK_ROWS", case["planned"])
+        patch.setattr("arrowdl.loader._epoch.plan_tokens._CHUNK_ROWS", case["planned"])
         options = case["options"] | more
         alone = World(source, 1, 0, options)
         epochs = []
@@ -221,7 +221,7 @@ def test_random_stops_on_other_ranks(case: dict[str, Any]) -> None:
         pytest.MonkeyPatch.context() as patch,
         open_source(case["kind"], make_table(case["lengths"]), case["cut"]) as (source, more),
     ):
-        patch.setattr("arrowdl.loader._epoch.plan._CHUNK_ROWS", case["planned"])
+        patch.setattr("arrowdl.loader._epoch.plan_tokens._CHUNK_ROWS", case["planned"])
         options = case["options"] | more
         expected, _ = World(source, 1, 0, options).read()
         rows = sum(map(len, expected))

@@ -238,8 +238,9 @@ OF_A_FRAMEWORK = {
     **{
         f"python/arrowdl/loader/_storage/{stem}.py": "pyarrow"
         for stem in (
-            *("cached", "fetch_ahead", "fetch_file", "footers", "fsspec_files", "held_ranges"),
-            *("handlers", "pinned", "retrying", "revisions", "stores"),
+            *("cached", "fetch_ahead", "fetch_file", "fetch_handler", "footers", "fsspec_files"),
+            *("handlers", "held_ranges", "pinned", "retrying", "revisions", "stores"),
+            "unit_ranges",
         )
     },
 }

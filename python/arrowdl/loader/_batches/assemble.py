@@ -25,7 +25,7 @@ from arrowdl.loader._batches.transform_arrow import transform_stream
 from arrowdl.loader._batches.waits import HostCopies, Waits
 from arrowdl.loader._clock import Clock, Work
 from arrowdl.loader._options import Options
-from arrowdl.loader._skip.numbered import Numbered
+from arrowdl.loader._skip.numbers import Numbered
 from arrowdl.loader._sources.base import Source
 
 CountPadding = Callable[[Any], Counts]

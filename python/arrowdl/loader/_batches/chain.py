@@ -25,7 +25,7 @@ from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._batches.pad import drop_column, pad_rows
 from arrowdl.loader._batches.select_rows import clear_end, read_mask, select_rows
 from arrowdl.loader._options import MASK, Options
-from arrowdl.loader._skip.numbered import Numbered
+from arrowdl.loader._skip.numbers import Numbered
 from arrowdl.loader._skipped import Report
 
 Convert = Callable[[Any], Any]

@@ -10,7 +10,7 @@ from typing import Any
 
 from arrowdl import _core
 from arrowdl.loader._batches.missing import Note
-from arrowdl.loader._skip.numbered import Numbered, report_failed
+from arrowdl.loader._skip.numbers import Numbered, report_failed
 from arrowdl.loader._skipped import Report, detach, renew
 
 _TRIED = 16  # rows of a batch that failed

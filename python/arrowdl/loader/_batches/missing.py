@@ -10,12 +10,7 @@ from typing import Any
 
 from arrowdl import _core
 from arrowdl.loader._batches.pad import drop_column
-from arrowdl.loader._skip.numbered import (
-    Numbered,
-    is_missing,
-    read_numbers,
-    strip_missing,
-)
+from arrowdl.loader._skip.numbers import Numbered, is_missing, read_numbers, strip_missing
 from arrowdl.loader._skipped import NUMBER, Report, renew
 
 FindParts = Callable[[int, int], list[int]]  # takes the index of an array, and its own rows

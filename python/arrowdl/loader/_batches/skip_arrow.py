@@ -15,7 +15,7 @@ from arrowdl.loader._batches.failures import (
     take_rest,
 )
 from arrowdl.loader._batches.missing import Note, sample_rows
-from arrowdl.loader._skip.numbered import Numbered
+from arrowdl.loader._skip.numbers import Numbered
 
 
 class SkipArrow:

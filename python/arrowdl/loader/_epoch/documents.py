@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from arrowdl.loader._epoch.lengths import LENGTH, LengthsSource
-from arrowdl.loader._skip.numbered import Faults
+from arrowdl.loader._skip.stand_ins import Faults
 
 if TYPE_CHECKING:
     import pyarrow as pa

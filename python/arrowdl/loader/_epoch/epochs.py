@@ -19,7 +19,9 @@ from arrowdl.loader._epoch.sharding import Sharding
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._options import Options
 from arrowdl.loader._settings.pack import Pack
-from arrowdl.loader._skip.numbered import Faults, Numbered, NumberedStream
+from arrowdl.loader._skip.numbered_stream import NumberedStream
+from arrowdl.loader._skip.numbers import Numbered
+from arrowdl.loader._skip.stand_ins import Faults
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import IndexedSource, Source, count_member_rows
 from arrowdl.loader._sources.row_bytes import count_lanes

@@ -17,7 +17,9 @@ from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._epoch.steps import Steps, find_even_steps
 from arrowdl.loader._options import Options
 from arrowdl.loader._settings.pack import Pack
-from arrowdl.loader._skip.numbered import Faults, Numbered, NumberedSource
+from arrowdl.loader._skip.numbered import NumberedSource
+from arrowdl.loader._skip.numbers import Numbered
+from arrowdl.loader._skip.stand_ins import Faults
 from arrowdl.loader._sources.base import IndexedSource
 
 S = TypeVar("S", bound=IndexedSource)

@@ -8,7 +8,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, cast
 
 from arrowdl import _core
-from arrowdl.loader._skip.numbered import Faults, NumberedSource
+from arrowdl.loader._skip.numbered import NumberedSource
+from arrowdl.loader._skip.stand_ins import Faults
 from arrowdl.loader._skipped import Skipped, describe_units, simplify
 from arrowdl.loader._sources.base import IndexedSource
 

@@ -17,7 +17,9 @@ from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._mixture.mixture import MixedSource
 from arrowdl.loader._mixture.shares import Phase
 from arrowdl.loader._settings.pack import Pack
-from arrowdl.loader._skip.numbered import Faults, Numbered, number_mixture
+from arrowdl.loader._skip.numbered_mixture import number_mixture
+from arrowdl.loader._skip.numbers import Numbered
+from arrowdl.loader._skip.stand_ins import Faults
 from arrowdl.loader._sources.base import IndexedSource
 
 

@@ -16,8 +16,9 @@ from arrowdl.loader._epoch.read import FindParts, Order, Reader
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._settings.pack import Pack
-from arrowdl.loader._skip.numbered import Faults, Numbered
-from arrowdl.loader._skip.numbered import Place as RowPlace
+from arrowdl.loader._skip.numbers import Numbered
+from arrowdl.loader._skip.numbers import Place as RowPlace
+from arrowdl.loader._skip.stand_ins import Faults
 from arrowdl.loader._skipped import Report, Skipped
 from arrowdl.loader._sources.base import IndexedSource
 

@@ -164,7 +164,7 @@ def _open_all(
 
 
 def _fetch_ahead(filesystem: Any) -> Any:
-    from arrowdl.loader._storage.fetch_ahead import fetch_ahead
+    from arrowdl.loader._storage.fetch_handler import fetch_ahead
 
     return fetch_ahead(filesystem)
 

@@ -89,7 +89,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    from arrowdl.loader._storage.fetch_ahead import FetchAhead, FetchHandler
+    from arrowdl.loader._storage.fetch_ahead import FetchAhead
+    from arrowdl.loader._storage.fetch_handler import FetchHandler
 
 T = TypeVar("T")
 

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from arrowdl.loader._files.file_plan import FilePlan
     from arrowdl.loader._parquet.scans import Query
     from arrowdl.loader._storage.access import Access
-    from arrowdl.loader._storage.fetch_ahead import FetchAhead, FetchHandler, UnitRanges
+    from arrowdl.loader._storage.fetch_ahead import FetchAhead
+    from arrowdl.loader._storage.fetch_handler import FetchHandler
     from arrowdl.loader._storage.footers import FooterHandler
     from arrowdl.loader._storage.readers import Stamp
+    from arrowdl.loader._storage.unit_ranges import UnitRanges
 
 T = TypeVar("T")
 
@@ -84,7 +86,7 @@ def _add_layers(
 ) -> fs.FileSystem:
     import pyarrow.dataset as ds
 
-    from arrowdl.loader._storage.fetch_ahead import FetchHandler, fetch_ahead
+    from arrowdl.loader._storage.fetch_handler import FetchHandler, fetch_ahead
     from arrowdl.loader._storage.handlers import find_handler
 
     handler = find_handler(filesystem)
@@ -237,8 +239,8 @@ def list_ranges(unit: ds.Fragment, prefixes: Sequence[str] | None) -> UnitRanges
     prefixes : sequence of str, optional
         Paths of columns and of fields, joined by dots. None: all columns.
     """
-    from arrowdl.loader._storage.fetch_ahead import UnitRanges, join_ranges
     from arrowdl.loader._storage.held_ranges import Range
+    from arrowdl.loader._storage.unit_ranges import UnitRanges, join_ranges
 
     def find() -> Iterator[Range]:
         for number in (group.id for group in unit.row_groups):

@@ -7,16 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as fs
 
-from arrowdl.loader._storage.fetch_ahead import (
-    FETCH_BYTES,
-    RANGE_BYTES,
-    FetchAhead,
-    FetchHandler,
-    UnitRanges,
-    join_ranges,
-)
+from arrowdl.loader._storage.fetch_ahead import FETCH_BYTES, FetchAhead
+from arrowdl.loader._storage.fetch_handler import FetchHandler
 from arrowdl.loader._storage.held_ranges import Range
 from arrowdl.loader._storage.readers import Reader, Stamp, make_native_file
+from arrowdl.loader._storage.unit_ranges import RANGE_BYTES, UnitRanges, join_ranges
 
 # Eight files are read at a time, at most.
 _FILE_BYTES = FETCH_BYTES // 8
