@@ -133,7 +133,6 @@ class _Lister:
 
     def _list(self, path: str, *, recursive: bool) -> list[fs.FileInfo]:
         import pyarrow.fs as fs
-
         from arrowdl.loader._storage.handlers import list_files
 
         selector = fs.FileSelector(path, recursive=recursive, allow_not_found=True)

@@ -11,7 +11,6 @@ from urllib.parse import unquote
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
-
     from arrowdl.loader._files.find_local import Root
 
 _log = logging.getLogger("arrowdl.loader")

@@ -93,7 +93,6 @@ from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
-
     from arrowdl.loader._storage.fetch_ahead import FetchAhead, FetchHandler
     from arrowdl.loader._storage.readers import Stamp
 

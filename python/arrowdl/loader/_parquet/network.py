@@ -14,7 +14,6 @@ from arrowdl.loader._schema.filters import find_columns
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
     import pyarrow.fs as fs
-
     from arrowdl.loader._files.file_plan import FilePlan
     from arrowdl.loader._parquet.scans import Query
     from arrowdl.loader._storage.access import Access
@@ -83,7 +82,6 @@ def _add_layers(
     format: ds.FileFormat,
 ) -> fs.FileSystem:
     import pyarrow.dataset as ds
-
     from arrowdl.loader._storage.fetch_ahead import FetchHandler, fetch_ahead
     from arrowdl.loader._storage.handlers import find_handler
 

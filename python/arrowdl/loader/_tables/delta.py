@@ -21,7 +21,6 @@ from arrowdl.loader._tables.version import DataFile, TableVersion, open_plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
     from arrowdl.loader._storage.access import Access
 
 # What a reader has to know, of the protocol's table features. Variants are refused by their type.
