@@ -60,7 +60,7 @@ FoundCast compare_extensions(const Type& from, const Type& to) {
 // ---------------------------------------------------------------- numbers
 
 /// The bits of the largest integers that a type holds exactly, without the sign.
-int count_digits(const Dtype& dtype) {
+int count_exact_bits(const Dtype& dtype) {
   switch (dtype.code) {
     case kDLInt:
       return dtype.bits - 1;
@@ -80,13 +80,13 @@ bool is_wider(const Dtype& from, const Dtype& to) {
   if (!is_integer && !is_real) return false;
   // cast_numbers has no such elements.
   if (std::max(from.bits, to.bits) > 64 || std::min(from.bits, to.bits) < 8) return false;
-  const bool holds = count_digits(to) >= count_digits(from);
+  const bool holds = count_exact_bits(to) >= count_exact_bits(from);
   if (to.code == kDLFloat) return holds && to.bits >= 32;
   if (!is_integer || to.bits <= from.bits) return false;
   return to.code == kDLInt || (to.code == kDLUInt && from.code == kDLUInt);
 }
 
-bool is_number(const Type& type) {
+bool is_plain_number(const Type& type) {
   return type.dtype != nullptr && type.layout == Layout::kFixedWidth && format_of(type)[0] != 't';
 }
 
@@ -155,7 +155,7 @@ Cast find_leaf_cast(const Type& from, const Type& to) {
   const char wanted = format_of(to)[0];
   if (own == 't' && wanted == 't') return find_temporal_cast(format_of(from), format_of(to));
   if (own == 'd' && wanted == 'd') return find_decimal_cast(from, to);
-  if (!is_number(from) || !is_number(to)) return Cast::kNone;
+  if (!is_plain_number(from) || !is_plain_number(to)) return Cast::kNone;
   return can_cast_to(*from.dtype) && can_cast_to(*to.dtype) ? Cast::kNumbers : Cast::kNone;
 }
 
