@@ -9,10 +9,19 @@ file(GLOB_RECURSE ARROWDL_BINDING_SOURCES CONFIGURE_DEPENDS cpp/bindings/*.cpp)
 pybind11_add_module(_core MODULE ${ARROWDL_BINDING_SOURCES})
 arrowdl_target(_core)
 # Each unit with pybind11.h takes four seconds for pybind11's own code. So there are two in every build:
-# what defines Python's names, and what that calls.
-set_target_properties(_core PROPERTIES UNITY_BUILD ON)
+# what defines Python's names, and what that calls. Without CMAKE_UNITY_BUILD, the other files are
+# compiled one by one, and test_layers.py sees which symbols each needs.
 arrowdl_compile_as_one(_core python "/(classes|functions)/|/module.cpp$")
 arrowdl_compile_as_one(_core objects "/(export|import|support)/")
+if(NOT CMAKE_UNITY_BUILD)
+  set_target_properties(_core PROPERTIES UNITY_BUILD ON)
+  foreach(source IN LISTS ARROWDL_BINDING_SOURCES)
+    file(STRINGS "${source}" includes REGEX "^#include <pybind11/pybind11.h>" LIMIT_COUNT 1)
+    if(NOT includes)
+      set_source_files_properties("${source}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
+endif()
 target_include_directories(_core PRIVATE cpp/bindings cpp/src)
 target_link_libraries(_core PRIVATE arrowdl_core)
 target_compile_options(_core PRIVATE ${ARROWDL_NOT_FUZZED})

@@ -509,12 +509,11 @@ PyMODINIT_FUNC PyInit__core() {
 
 def test_editable_install_rebuilds_on_import(unpacked: Path, tmp_path: Path) -> None:
     """Our pyproject.toml and CMake files, around a module that compiles in a second."""
-    for folder in ("cpp/src", "cpp/bindings", "python/arrowdl"):
-        shutil.rmtree(unpacked / folder)
-        (unpacked / folder).mkdir()
-    (unpacked / "cpp/src/sync").mkdir()
-    for name in ("src/core", "src/sync/small", "bindings/settings"):  # a file of each target
-        (unpacked / f"cpp/{name}.cpp").write_text("int arrowdl_core() { return 0; }\n")
+    for source in unpacked.glob("cpp/**/*.cpp"):
+        source.unlink()
+    (unpacked / "cpp/src/core.cpp").write_text("int arrowdl_core() { return 0; }\n")
+    shutil.rmtree(unpacked / "python/arrowdl")
+    (unpacked / "python/arrowdl").mkdir()
     module = unpacked / "cpp/bindings/module.cpp"
     module.write_text(PROBE.replace("ANSWER", '"before"'))
     (unpacked / "python/arrowdl/__init__.py").write_text("from arrowdl._core import answer\n")
