@@ -1,12 +1,7 @@
-# How all targets are compiled: the build type, its level of optimisation, ccache.
+# How all targets are compiled: the build type, ccache. The level of optimisation is CMake's, -O3.
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release)
-endif()
-if(PROJECT_IS_TOP_LEVEL AND NOT MSVC)
-  # One level for all files; CMake's own is -O3. Our loops over values are written to fit vectors.
-  string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
-  string(REPLACE "-O3" "-O2" CMAKE_C_FLAGS_RELEASE "${CMAKE_C_FLAGS_RELEASE}")
 endif()
 if(NOT DEFINED CMAKE_INTERPROCEDURAL_OPTIMIZATION)
   # Otherwise pybind11 turns it on, which makes each relink slow. Off in all builds: benchmarks

@@ -62,5 +62,5 @@ target_include_directories(
 # Empty: nanoarrow would otherwise mark every function as exported.
 target_compile_definitions(arrowdl_nanoarrow PUBLIC NANOARROW_DLL=)
 # As C23, the default of GCC 15, it would need functions of glibc 2.38.
-set_target_properties(arrowdl_nanoarrow PROPERTIES POSITION_INDEPENDENT_CODE ON
+set_target_properties(arrowdl_nanoarrow PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF
                                                    C_VISIBILITY_PRESET hidden C_STANDARD 99)
