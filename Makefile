@@ -5,7 +5,6 @@ JOBS ?= 2
 PYTHONS ?= 3.12 3.13 3.14 3.13t 3.14t
 PYTHON_TESTS ?= $(addprefix tests/python/,process convert protocols stream loader/test_ends.py loader/test_threads.py)
 COMPILERS ?= g++-12 g++-14 g++-16 clang++-14 clang++-19
-STANDARDS ?= 17 20 23
 PEERS ?= training storage tensorflow paddle mlx modin oneapi opencl
 FUZZ_SECONDS ?= 60
 RANDOM_CASES ?= 3000
@@ -42,7 +41,7 @@ help:
 
 # ---- to call by hand ---------------------------------------------------
 
-.PHONY: demo check test test-more test-all bench bench-peers docs clean
+.PHONY: demo check test test-more bench docs clean
 demo: build/.demo  ## flights from Parquet to a PyTorch model and back
 	$(BIN)/python examples/flights.py
 
@@ -51,23 +50,21 @@ check: lint build types test-cpp test-python  ## the inner loop
 # The quickest to fail comes first. With WHOLE=1, all of tests/python runs at once, as in `.ci/run`:
 # collecting the tests takes 20 seconds each time.
 test:  ## lint, types, the C++ and Python suites, the package
-	@tools/stages.sh build lint types test-cpp $(if $(WHOLE),test-python-whole,test-python test-package)
+	@tools/stages.sh build lint types test-cpp $(if $(WHOLE),"test-python SUITE=whole",test-python "test-python SUITE=package")
 
 # `make test-more PEERS=` leaves the heavy peers out.
-test-more:  ## the rest: docs, slow and long random tests, peers, other compilers and Pythons, fuzzing, sanitizers
-	@tools/stages.sh $(if $(WHOLE),,test-slow test-random) side-by-side fuzz tsan tsan-python asan
+test-more:  ## the rest: slow and long random tests, docs, peers, other compilers and Pythons, fuzzing, sanitizers
+	@tools/stages.sh $(if $(WHOLE),,"test-python SUITE=slow" "test-python SUITE=random") side-by-side fuzz tsan asan
 
-test-all: test test-more  ## everything
-
-bench: build dist/.wheel $(VENV)/.bench  ## compare with peers, into benchmarks/results
+# Of other libraries' Loaders, each in one environment: `make bench BENCH=peers` alone.
+bench: build dist/.wheel $(VENV)/.bench .venv-loaders/.dev  ## compare with peers, into benchmarks/results
+ifneq ($(BENCH),peers)
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.loader
-	$(MAKE) bench-peers
-	$(BIN)/python -m benchmarks.overview
-
-bench-peers: .venv-loaders/.dev dist/.wheel  ## compare the Loader with those of other libraries
+endif
 	$(BIN)/pip --python .venv-loaders/bin/python $(INSTALL) --no-deps --force-reinstall dist/*.whl
 	.venv-loaders/bin/python -m benchmarks.loader --peers
+	$(if $(BENCH),,$(BIN)/python -m benchmarks.overview)
 
 docs: build $(VENV)/.docs  ## docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
@@ -79,78 +76,58 @@ clean:  ## remove all that make made, environments too
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-python-whole test-package side-by-side check-package check-reproducible rehearsal test-slow test-random test-peers test-pythons test-compilers check-compilers check-hip
-lint: $(VENV)/.dev
+.PHONY: lint format types build test-cpp test-python side-by-side test-pythons check-package check-compilers
+# With TIDY=1 clang-tidy too, which takes a minute on two cores.
+lint: $(VENV)/.dev $(if $(TIDY),build $(VENV)/.tidy)  ## ruff, clang-format, codespell
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	@echo $(CPP_FILES) | xargs -n 16 -P $(JOBS) $(BIN)/clang-format --dry-run -Werror
 	$(BIN)/codespell
-
-# Takes about a minute on two cores, and is not in `make lint`.
-tidy: build $(VENV)/.tidy  ## clang-tidy on the core
-	@find cpp/src -name '*.cpp' | xargs -n 4 -P $(JOBS) $(BIN)/clang-tidy -p build/dev --quiet
+	$(if $(TIDY),@find cpp/src -name '*.cpp' | xargs -n 4 -P $(JOBS) $(BIN)/clang-tidy -p build/dev --quiet)
 
 format: $(VENV)/.dev  ## format the sources
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 	$(BIN)/clang-format -i $(CPP_FILES)
 
-types: build
+types: build  ## mypy, pyright, and the stub against the module
 	@MYPYPATH=python $(BIN)/stubtest arrowdl._core --allowlist tests/typing/stubtest.txt & stub=$$!; \
 	  $(BIN)/mypy; ours=$$?; wait $$stub && exit $$ours
 	$(BIN)/pyright --pythonpath $(BIN)/python tests/typing/usage.py
 
 # Importing the editable install rebuilds what changed.
-build: build/.dev
+build: build/.dev  ## the editable install
 	$(BIN)/python -c "import arrowdl"
 
-test-cpp: build
+test-cpp: build  ## the core's tests
 	cmake --build build/dev --target arrowdl_tests
 	ctest --test-dir build/dev --output-on-failure -j $(JOBS)
 
-# Tests of devices skip without them.
-fake-drivers: build
-	cmake --build build/dev --target fake_cuda fake_hip fake_hiprtc fake_torch
-
-test-python: fake-drivers
-	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q $(XDIST) -m "not slow"
-
+# Suites of tests/python: quick; package (the wheel, the sdist, the examples); slow (ends and forks of
+# processes, long loops); random (RANDOM_CASES cases of each kind, against plain Python); whole.
+# Tests of devices skip without the fake drivers.
+SUITE ?= quick
+SUITES := quick package slow random whole
 PACKAGE_TESTS = tests/python/project
-test-package: fake-drivers dist/.wheel $(VENV)/.demo
-	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q $(XDIST) -m slow $(PACKAGE_TESTS)
+SELECT_quick = -m "not slow"
+SELECT_package = -m slow $(PACKAGE_TESTS)
+SELECT_slow = -m slow --ignore $(PACKAGE_TESTS)
+SELECT_random = -m "not slow" -k test_random
+FAKE_DRIVERS = fake_cuda fake_hip fake_hiprtc fake_torch
+test-python: build $(if $(filter package whole,$(SUITE)),dist/.wheel $(VENV)/.demo)  ## tests/python: SUITE=quick, package, slow, random or whole
+	$(if $(filter $(SUITES),$(SUITE)),,$(error SUITE=$(SUITE): the suites are $(SUITES)))
+	cmake --build build/dev --target $(FAKE_DRIVERS)
+	ARROWDL_BUILD=build/dev $(if $(filter package whole,$(SUITE)),ARROWDL_WHEEL=$$(ls dist/*.whl)) \
+	  $(if $(filter random whole,$(SUITE)),ARROWDL_RANDOM_CASES=$(RANDOM_CASES)) \
+	  $(BIN)/python -m pytest -q $(XDIST) $(SELECT_$(SUITE))
 
-# What the package index would refuse, the oldest glibc that the wheel runs on, and all licences.
-check-package: $(VENV)/.package check-reproducible  ## the metadata, contents and page of the wheel and the sdist
-	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
-	$(BIN)/check-wheel-contents dist/*.whl
-	$(BIN)/auditwheel show dist/*.whl
-	$(BIN)/python tools/list_licenses.py dist/*.whl dist/*.tar.gz
-	$(BIN)/cffconvert --validate --infile CITATION.cff
+# WORKERS at a time: each uses one processor. The longest come first. The packages that docs and
+# check-package need go into one environment, one after the other.
+side-by-side: build dist/.wheel $(VENV)/.docs $(VENV)/.package  ## peers, test-pythons, docs, check-package, check-compilers
+	@$(MAKE) --no-print-directory --output-sync -j $(WORKERS) PARALLEL=1 $(PEERS:%=test-peer-%) \
+	  test-pythons docs check-package check-compilers
 
-# RELEASING.md's recipe: index, empty environment, demo.
-rehearsal: dist/.wheel $(VENV)/.demo $(VENV)/.package  ## rehearse a release against a package index of its own
-	$(BIN)/python tools/rehearse_release.py --notes build/release-notes.md dist/*.tar.gz dist/*.whl
-
-test-slow: fake-drivers  ## ends and forks of processes, long loops
-	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q $(XDIST) -m slow --ignore $(PACKAGE_TESTS)
-
-test-python-whole: fake-drivers dist/.wheel $(VENV)/.demo
-	ARROWDL_BUILD=build/dev ARROWDL_WHEEL=$$(ls dist/*.whl) ARROWDL_RANDOM_CASES=$(RANDOM_CASES) \
-	  $(BIN)/python -m pytest -q $(XDIST)
-
-test-random: fake-drivers  ## RANDOM_CASES random cases of each kind, against plain Python
-	ARROWDL_RANDOM_CASES=$(RANDOM_CASES) $(BIN)/python -m pytest -q $(XDIST) -m "not slow" -k test_random
-
-# WORKERS at a time: each uses one processor. The longest come first.
-SIDE_BY_SIDE = @$(MAKE) --no-print-directory --output-sync -j $(WORKERS) PARALLEL=1 $(PEERS:%=test-peer-%)
-
-# The packages that docs and check-package need go into one environment, one after the other.
-side-by-side: build dist/.wheel $(VENV)/.docs $(VENV)/.package  ## test-peers, test-pythons, docs, check-package, check-compilers, check-hip
-	$(SIDE_BY_SIDE) test-pythons docs check-package check-compilers check-hip
-
-test-peers: dist/.wheel  ## training libraries, stores, TensorFlow, paddle, mlx, modin, oneAPI, OpenCL, each in an environment of its own
-	$(SIDE_BY_SIDE)
-
+# One of PEERS, in an environment of its own: `make test-peer-storage`.
 test-peer-%: .venv-%/.dev dist/.wheel
 	$(BIN)/pip --python .venv-$*/bin/python $(INSTALL) --no-deps --force-reinstall dist/*.whl
 	.venv-$*/bin/python -m pytest -q $(wildcard tests/peers/test_$*.py tests/peers/test_$*_*.py)
@@ -160,44 +137,41 @@ test-peer-%: .venv-%/.dev dist/.wheel
 test-pythons: $(VENV)/.dev  ## the package on other Pythons, free-threaded ones too
 	DLPACK=$$($(BIN)/python -m tvm_ffi.config --dlpack-includedir) TESTS="$(PYTHON_TESTS)" tools/test-pythons.sh $(PYTHONS)
 
-# Each of COMPILERS that this machine has. tools/newer-compilers.sh has newer ones.
-test-compilers: $(VENV)/.dev  ## the core and its C++ tests with other compilers, in each of STANDARDS
-	COMPILERS="$(COMPILERS)" STANDARDS="$(STANDARDS)" PYTHON=$(BIN)/python tools/test-compilers.sh
+# What the package index would refuse, and all licences; a second build, from the sdist, in isolation
+# and in another folder, has to give the same bytes. It has the pybind11 of $(VENV): ccache knows no
+# path of an environment that exists for one build.
+AGAIN := $(CURDIR)/build/again
+SAME_DATE = export SOURCE_DATE_EPOCH=$$(cat dist/.wheel)
+check-package: dist/.wheel $(VENV)/.package  ## the metadata, contents, page and bytes of the wheel and the sdist
+	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
+	$(BIN)/check-wheel-contents dist/*.whl
+	$(BIN)/python tools/list_licenses.py dist/*.whl dist/*.tar.gz
+	$(BIN)/cffconvert --validate --infile CITATION.cff
+	rm -rf $(AGAIN) && mkdir -p $(AGAIN)/sdist
+	$(SAME_DATE); $(BIN)/python -c "from scikit_build_core.build import build_sdist; build_sdist('$(AGAIN)')"
+	tar -xzf $(AGAIN)/*.tar.gz -C $(AGAIN)/sdist --strip-components=1
+	$(SAME_DATE); CCACHE_BASEDIR=$(AGAIN)/sdist $(PYTHON) $(BUILD_WHEEL) --wheel-dir $(AGAIN) -C build-dir=build/dev \
+	  -C cmake.define.pybind11_DIR=$$($(BIN)/python -m pybind11 --cmakedir) $(AGAIN)/sdist
+	for file in dist/*.tar.gz dist/*.whl; do cmp $$file $(AGAIN)/$$(basename $$file) || exit 1; done
+	sha256sum dist/*.tar.gz dist/*.whl
 
-# The core with one compiler file by file, for lacking #includes, unless the build did so; then with
-# each, and the tests, in as few units as can be. No object files, and the newest standard alone:
-# `make build` and `make fuzz` compile C++17, and nearly all that C++20 changed is in C++23.
-# `make test-compilers` has both. Debian 12 has two of Clang; tools/newer-compilers.sh has newer ones
-# of both.
-CHECK_ALONE = CHECK=alone TESTS= COMPILERS=g++ STANDARDS=17 PYTHON=$(BIN)/python tools/test-compilers.sh
-check-compilers: $(VENV)/.dev
+# The front end of each of COMPILERS on the core and its tests, in as few units as can be, in the newest
+# standard alone: `make build` and `make fuzz` compile C++17, and nearly all that C++20 changed is in
+# C++23. tools/test-compilers.sh compiles all standards and runs the tests, tools/newer-compilers.sh
+# has newer compilers. Then our declarations of HIP, against Debian's header.
+check-compilers: $(VENV)/.dev  ## the core's syntax with each of COMPILERS, as C++23
 	$(if $(filter clang++-19,$(COMPILERS)),tools/setup-system.sh clang clang-19)
-	grep -qs 'ARROWDL_PRECOMPILE:[A-Z]*=OFF' build/dev/CMakeCache.txt || $(CHECK_ALONE)
 	CHECK=syntax TESTS= COMPILERS="$(COMPILERS)" STANDARDS=23 PYTHON=$(BIN)/python tools/test-compilers.sh
-
-check-hip:  ## our declarations of HIP, against Debian's header
 	tools/check-hip.sh
 
 # ---- on a machine with a GPU -----------------------------------------------
 
 # It needs no network: run `make gpu-carry` on another machine, copy .gpu/, run `make test-gpu`.
 # These targets run that machine's own Python, with its torch, jax, cupy and numba.
-.PHONY: gpu-carry build-gpu test-gpu test-gpu-sanitize bench-gpu
-GPU_TARGETS := build-gpu test-gpu test-gpu-sanitize bench-gpu
-$(GPU_TARGETS): export PATH := $(subst $(CURDIR)/$(BIN):,,$(PATH))
-$(GPU_TARGETS): export PYTHONPATH := $(CURDIR)/build/gpu/site
-GPU_PYTEST = $(PYTHON) -m pytest -q -p no:cacheprovider tests/gpu
-# Without tests of ordering: under compute-sanitizer every call may wait. It does not know that a
-# query of an event may have found it complete: of races between streams it checks one kind, and of
-# that not what a query orders (memory of empty arrays, which work never used, a batch whose columns
-# are ready when it is made, and lists whose values are). Of the host's frames it would keep what
-# Python's refer to, and it takes the GIL for them in calls that torch's allocator makes under a
-# lock: it shows none. Not being pinned memory is an error to the driver, and an answer to us. Of
-# racecheck nothing is left to find: our kernels share no memory of a block.
-SANITIZED = -m "cuda and sanitize"
-test-gpu-sanitize: export ARROWDL_SANITIZED := 1
-test-gpu-sanitize: export PYTORCH_CUDA_ALLOC_CONF := backend:cudaMallocAsync
-SANITIZE = timeout 900 compute-sanitizer --error-exitcode 9 --report-api-errors no --show-backtrace device
+.PHONY: gpu-carry test-gpu bench-gpu
+test-gpu bench-gpu: export PATH := $(subst $(CURDIR)/$(BIN):,,$(PATH))
+test-gpu bench-gpu: export PYTHONPATH := $(CURDIR)/build/gpu/site
+BUILD_GPU = PYTHON=$(PYTHON) tools/gpu-build.sh
 
 gpu-carry: $(VENV)/.build  ## .gpu/: the inputs of a build without a network
 	rm -rf .gpu
@@ -205,33 +179,27 @@ gpu-carry: $(VENV)/.build  ## .gpu/: the inputs of a build without a network
 	$(BIN)/python cmake/fetch_sources.py extract dlpack .gpu/include
 	$(BIN)/pip download -qq --only-binary :all: --dest .gpu/wheels -r requirements/gpu-build.txt
 
-build-gpu:
-	PYTHON=$(PYTHON) tools/gpu-build.sh
+# With SANITIZE=1 under compute-sanitizer (docs/internals/testing.rst says what it cannot see).
+test-gpu:  ## tests/gpu, on a machine with a GPU; with SANITIZE=1 a part of them under compute-sanitizer
+	$(BUILD_GPU)
+	$(if $(SANITIZE),PYTHON=$(PYTHON) tests/sanitizers/gpu.sh,$(PYTHON) -m pytest -q -p no:cacheprovider tests/gpu -m cuda)
 
-test-gpu: build-gpu  ## tests/gpu, on a machine with a GPU
-	$(GPU_PYTEST) -m cuda
-
-test-gpu-sanitize: build-gpu  ## a part of them under compute-sanitizer
-	@command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not on PATH" >&2; exit 1; }
-	$(SANITIZE) --tool memcheck $(GPU_PYTEST) $(SANITIZED)
-	$(SANITIZE) --tool memcheck --track-stream-ordered-races use-before-alloc \
-	  $(GPU_PYTEST) $(SANITIZED) -k "not rows and not arrow_readers and not through_the_host"
-	$(SANITIZE) --tool initcheck $(GPU_PYTEST) $(SANITIZED)
-
-bench-gpu: build-gpu  ## time calls and copies on a GPU, into benchmarks/results/gpu.md
+bench-gpu:  ## time calls and copies on a GPU, into benchmarks/results/gpu.md
+	$(BUILD_GPU)
 	$(PYTHON) -m benchmarks.gpu
 
 # ---- sanitizers and fuzzing ------------------------------------------------
 
-.PHONY: asan asan-all configure-asan build-asan tsan tsan-python fuzz
+.PHONY: asan tsan fuzz
 # One build has the fuzz targets, the C++ tests and the extension, so that the core is compiled once.
 # Any Clang with its run-time libraries: CLANG=clang-19 takes that one. CMake would forget the preset
 # if the compiler of a build changed. Without llvm-symbolizer, addr2line finds the names of functions.
-configure-asan: $(VENV)/.dev
-	$(if $(filter clang,$(CLANG)),tools/setup-system.sh clang libclang-rt-dev)
-	@grep -qs '^CMAKE_CXX_COMPILER:[A-Z]*=\(.*/\)\?$(CLANGXX)$$' build/asan/CMakeCache.txt || \
-	  rm -f build/asan/CMakeCache.txt
-	cmake --preset asan -DCMAKE_C_COMPILER=$(CLANG) -DCMAKE_CXX_COMPILER=$(CLANGXX)
+define CONFIGURE_ASAN
+$(if $(filter clang,$(CLANG)),tools/setup-system.sh clang libclang-rt-dev)
+@grep -qs '^CMAKE_CXX_COMPILER:[A-Z]*=\(.*/\)\?$(CLANGXX)$$' build/asan/CMakeCache.txt || \
+  rm -f build/asan/CMakeCache.txt
+cmake --preset asan -DCMAKE_C_COMPILER=$(CLANG) -DCMAKE_CXX_COMPILER=$(CLANGXX)
+endef
 
 # Runs slow tests too, except those of installed packages, the demo, the list of the GPU suite and
 # objects of all libraries, whose own mistakes the sanitizer would report, and those that fork while
@@ -249,31 +217,26 @@ ASAN_FILES = $(addprefix tests/python/,convert protocols device stream interchan
   loader/test_workers.py::test_workers_give_the_batches_of_the_loader)
 ASAN_PYTEST = CXX=$(CLANGXX) ARROWDL_DOUBLES=build/asan tests/sanitizers/python.sh $(BIN)/python build/asan -q $(XDIST) $(ASAN_SKIPS)
 
-build-asan: configure-asan fake-drivers
+asan: build  ## C++ tests under ASan and UBSan, and the Python tests that move memory (with ALL=1, all) under ASan
+	$(CONFIGURE_ASAN)
 	cmake --build build/asan
-	cmake --build build/asan --target arrowdl_tests fake_cuda fake_hip fake_hiprtc fake_torch
+	cmake --build build/asan --target arrowdl_tests $(FAKE_DRIVERS)
 	ASAN_OPTIONS=allow_addr2line=1 UBSAN_OPTIONS=print_stacktrace=1 \
 	  ctest --test-dir build/asan --output-on-failure -j $(JOBS)
+	$(ASAN_PYTEST) $(if $(ALL),,$(ASAN_FILES))
 
-asan: build-asan  ## C++ tests under ASan and UBSan, and the Python tests that move memory under ASan
-	$(ASAN_PYTEST) $(ASAN_FILES)
-
-asan-all: build-asan  ## the same with all Python tests
-	$(ASAN_PYTEST)
-
-# TSAN_WITHOUT: patterns of tests that are left out.
-tsan: $(VENV)/.dev  ## C++ tests under ThreadSanitizer
+# Then sixteen threads on free-threaded Python, it and the extension under ThreadSanitizer: with the
+# Python of tools/build-python.sh 3.13t-tsan, which takes ten minutes once; without it, this says so.
+tsan: $(VENV)/.dev  ## C++ tests under ThreadSanitizer, and threads in free-threaded Python
 	cmake --preset tsan
 	cmake --build build/tsan --target arrowdl_tests
-	GTEST_FILTER='-$(TSAN_WITHOUT)' TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=20 \
+	TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=20 \
 	  ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
-
-# With the Python of tools/build-python.sh 3.13t-tsan, which takes ten minutes once.
-tsan-python: $(VENV)/.dev  ## sixteen threads on free-threaded Python, it and the extension under ThreadSanitizer
 	tests/sanitizers/threads.sh build/tsan-python -q tests/python/process/test_threads_stress.py tests/python/process/test_threads.py \
 	  --deselect tests/python/process/test_threads.py::test_a_forked_child_has_its_own_threads
 
-fuzz: configure-asan  ## each libFuzzer target for FUZZ_SECONDS
+fuzz: $(VENV)/.dev  ## each libFuzzer target for FUZZ_SECONDS
+	$(CONFIGURE_ASAN)
 	cmake --build build/asan --target fuzzers
 	ASAN_OPTIONS=allow_addr2line=1 tests/fuzz/run.sh build/asan/tests/fuzz $(FUZZ_SECONDS) $(JOBS)
 
@@ -348,35 +311,15 @@ build/.demo: $(VENV)/.build pyproject.toml requirements/demo.txt requirements/co
 	  built=$$?; wait $$libraries && exit $$built
 	touch $@
 
-# The oldest glibc that the wheel runs on: cmake/old_glibc.cmake. Empty: that of this machine.
-GLIBC ?= $(if $(shell getconf GNU_LIBC_VERSION 2>/dev/null),2.28)
 # Two builds of a commit give the same files.
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 1577836800)
 
-BUILD_WHEEL = -m pip wheel -qq --no-deps -C cmake.define.ARROWDL_WERROR=ON \
-  -C cmake.define.ARROWDL_GLIBC=$(GLIBC)
-TAG_WHEEL = $(if $(GLIBC),$(BIN)/wheel tags --remove --platform-tag manylinux_$(subst .,_,$(GLIBC))_$$(uname -m) >/dev/null,:)
-# Paths below the checkout, depth of the build folder and flags are those of the editable install:
-# ccache finds each object file again. Users' way, from the sdist, is `make check-reproducible`'s.
-dist/.wheel: $(VENV)/.build pyproject.toml CMakeLists.txt LICENSE LICENSE-pybind11 NOTICE README.md tools/long_description.py tools/pack_wheel.py $(shell find cmake cpp python -type f)
+BUILD_WHEEL = -m pip wheel -qq --no-deps -C cmake.define.ARROWDL_WERROR=ON
+# For this machine's glibc: the workflow `wheels` builds those of a release in manylinux's image.
+# Paths below the checkout, depth of the build folder and flags are those of the second build of
+# check-package, which is users' way: ccache finds each object file again.
+dist/.wheel: $(VENV)/.build pyproject.toml CMakeLists.txt LICENSE LICENSE-pybind11 NOTICE README.md tools/long_description.py $(shell find cmake cpp python -type f)
 	rm -rf dist
 	$(BIN)/python -c "from scikit_build_core.build import build_sdist; build_sdist('dist')"
 	$(BIN)/python $(BUILD_WHEEL) --no-build-isolation --wheel-dir dist -C build-dir=build/wheel .
-	$(TAG_WHEEL) dist/*.whl
-	$(BIN)/python tools/pack_wheel.py dist/*.whl
 	echo $(SOURCE_DATE_EPOCH) > $@
-
-# As users build it, from the sdist and in isolation, but with the pybind11 of $(VENV): ccache knows
-# no path of an environment that exists for one build.
-AGAIN := $(CURDIR)/build/again
-SAME_DATE = SOURCE_DATE_EPOCH=$$(cat dist/.wheel)
-check-reproducible: dist/.wheel  ## build the sdist and the wheel a second time, to the same bytes
-	rm -rf $(AGAIN) && mkdir -p $(AGAIN)/sdist
-	$(SAME_DATE) $(BIN)/python -c "from scikit_build_core.build import build_sdist; build_sdist('$(AGAIN)')"
-	tar -xzf $(AGAIN)/*.tar.gz -C $(AGAIN)/sdist --strip-components=1
-	$(SAME_DATE) CCACHE_BASEDIR=$(AGAIN)/sdist $(PYTHON) $(BUILD_WHEEL) --wheel-dir $(AGAIN) -C build-dir=build/dev \
-	  -C cmake.define.pybind11_DIR=$$($(BIN)/python -m pybind11 --cmakedir) $(AGAIN)/sdist
-	$(SAME_DATE); export SOURCE_DATE_EPOCH; $(TAG_WHEEL) $(AGAIN)/*.whl
-	$(BIN)/python tools/pack_wheel.py $(AGAIN)/*.whl
-	for file in dist/*.tar.gz dist/*.whl; do cmp $$file $(AGAIN)/$$(basename $$file) || exit 1; done
-	sha256sum dist/*.tar.gz dist/*.whl

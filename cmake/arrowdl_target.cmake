@@ -17,6 +17,15 @@ function(arrowdl_target target)
   endif()
 endfunction()
 
+# With CMAKE_UNITY_BUILD, compiles the files of a target whose paths match a pattern as one: names of
+# their anonymous namespaces differ.
+function(arrowdl_compile_as_one target group pattern)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "${pattern}")
+  set_source_files_properties(${sources} PROPERTIES UNITY_GROUP ${group})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+endfunction()
+
 # Sanitizers instrument the whole build, nanoarrow included: they see no errors in other code.
 if(ARROWDL_SANITIZE)
   add_compile_options(-fsanitize=${ARROWDL_SANITIZE} -fno-sanitize-recover=all

@@ -9,16 +9,6 @@ set_target_properties(arrowdl_core PROPERTIES EXPORT_NAME arrowdl)
 set_target_properties(arrowdl_nanoarrow PROPERTIES EXPORT_NAME nanoarrow)
 set_target_properties(arrowdl_dlpack PROPERTIES EXPORT_NAME dlpack)
 install(TARGETS ${ARROWDL_EXPORTED} EXPORT arrowdl ARCHIVE DESTINATION lib COMPONENT devel)
-if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT SKBUILD_STATE STREQUAL "editable")
-  # Each object file has its own copies of the templates that it uses: one merged file is half as
-  # large, in a wheel as well.
-  install(CODE "
-    set(archive \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/$<TARGET_FILE_NAME:arrowdl_core>\")
-    set(CMAKE_LINKER \"${CMAKE_LINKER}\")
-    set(CMAKE_STRIP \"${CMAKE_STRIP}\")
-    set(CMAKE_AR \"${CMAKE_AR}\")
-    include(\"${CMAKE_CURRENT_LIST_DIR}/merge_archive.cmake\")" COMPONENT devel)
-endif()
 install(EXPORT arrowdl NAMESPACE arrowdl:: FILE arrowdlTargets.cmake
         DESTINATION ${ARROWDL_CMAKE_DIR} COMPONENT devel)
 

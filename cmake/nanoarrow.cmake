@@ -61,8 +61,6 @@ target_include_directories(
          "$<BUILD_INTERFACE:${ARROWDL_NANOARROW_GENERATED}>" "$<INSTALL_INTERFACE:include>")
 # Empty: nanoarrow would otherwise mark every function as exported.
 target_compile_definitions(arrowdl_nanoarrow PUBLIC NANOARROW_DLL=)
-# As C23, the default of GCC 15, it would need functions of glibc 2.38: old_glibc.cmake.
-set_target_properties(arrowdl_nanoarrow PROPERTIES POSITION_INDEPENDENT_CODE ON
+# As C23, the default of GCC 15, it would need functions of glibc 2.38.
+set_target_properties(arrowdl_nanoarrow PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF
                                                    C_VISIBILITY_PRESET hidden C_STANDARD 99)
-# It builds and reads schemas; loops over rows are our own.
-target_compile_options(arrowdl_nanoarrow PRIVATE $<$<CONFIG:Release>:-Os>)

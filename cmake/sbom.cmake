@@ -1,12 +1,8 @@
 # Writes arrowdl.cdx.json: what is compiled into the library and the extension, in CycloneDX's format.
 # It has no time and no serial number, so that equal builds have equal files.
 
-# Appends a component to ARROWDL_SBOM_COMPONENTS. `license` is an SPDX expression, `hash` may be empty.
+# Appends a component to ARROWDL_SBOM_COMPONENTS. `license` is SPDX's name, `hash` may be empty.
 function(arrowdl_sbom_component name version license purl hash)
-  set(choice "\"license\": { \"id\": \"${license}\" }")
-  if(license MATCHES " ")
-    set(choice "\"expression\": \"${license}\"")
-  endif()
   if(hash)
     set(hashes ",\n      \"hashes\": [{ \"alg\": \"SHA-256\", \"content\": \"${hash}\" }]")
   endif()
@@ -16,7 +12,7 @@ function(arrowdl_sbom_component name version license purl hash)
       \"name\": \"${name}\",
       \"version\": \"${version}\",
       \"purl\": \"${purl}@${version}\",
-      \"licenses\": [{ ${choice} }]${hashes}
+      \"licenses\": [{ \"license\": { \"id\": \"${license}\" } }]${hashes}
     }")
   list(APPEND ARROWDL_SBOM_REFS "\"${name}\"")
   set(ARROWDL_SBOM_COMPONENTS "${ARROWDL_SBOM_COMPONENTS}" PARENT_SCOPE)
@@ -37,10 +33,6 @@ file(SHA256 "${ARROWDL_DLPACK_HEADER}" hash)
 arrowdl_sbom_component(dlpack "${ARROWDL_DLPACK_VERSION}" Apache-2.0 pkg:generic/dlpack "${hash}")
 if(ARROWDL_PYTHON)
   arrowdl_sbom_component(pybind11 "${pybind11_VERSION}" BSD-3-Clause pkg:pypi/pybind11 "")
-endif()
-if(ARROWDL_GLIBC)  # some functions are linked statically
-  arrowdl_sbom_component(libstdc++ "${CMAKE_CXX_COMPILER_VERSION}"
-                         "GPL-3.0-or-later WITH GCC-exception-3.1" "pkg:generic/libstdc%2B%2B" "")
 endif()
 list(JOIN ARROWDL_SBOM_COMPONENTS ",\n" ARROWDL_SBOM_COMPONENTS)
 list(JOIN ARROWDL_SBOM_REFS ", " ARROWDL_SBOM_REFS)

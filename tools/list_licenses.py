@@ -20,11 +20,9 @@ def find_problems(
 ) -> list[str]:
     """What is missing: the licence of a part in the expression, or a licence's file in an archive.
 
-    `parts` has the licence of each component, `texts` the names of the files of each archive. The
-    exception for GCC's libraries allows any terms for what is compiled with them.
+    `parts` has the licence of each component, `texts` the names of the files of each archive.
     """
     named = set(expression.split(" AND "))
-    parts = {part: own for part, own in parts.items() if "WITH GCC-exception" not in own}
     problems = [
         f"{part} is {licence}, and License-Expression says {expression}"
         for part, licence in parts.items()
@@ -48,8 +46,7 @@ def read_wheel(wheel: Path) -> tuple[str, dict[str, str], list[str], set[str]]:
     parts = {}
     for part in [sbom["metadata"]["component"], *sbom["components"]]:
         (choice,) = part["licenses"]
-        own = choice["expression"] if "expression" in choice else choice["license"]["id"]
-        parts[f"{part['name']} {part['version']}"] = own
+        parts[f"{part['name']} {part['version']}"] = choice["license"]["id"]
     texts = {name.removeprefix("licenses/") for name in names if name.startswith("licenses/")}
     return metadata["License-Expression"], parts, metadata.get_all("License-File", []), texts
 

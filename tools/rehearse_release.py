@@ -1,4 +1,4 @@
-"""Rehearses a release on this machine: `make rehearsal`, RELEASING.md's recipe without its uploads.
+"""Rehearses a release on this machine after `make check-package`: RELEASING.md without uploads.
 
 A package index of this process's own gets the sdist and the wheel from twine. An empty environment
 installs arrowdl from that index alone, and runs tests/smoke.py and the demo on it. The page of the

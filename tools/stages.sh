@@ -3,7 +3,7 @@
 # together: if that is much less than twice as much, a processor was idle. Stops at the first failure;
 # the last line then says how to run the failed target alone.
 #
-#   tools/stages.sh TARGET...
+#   tools/stages.sh TARGET...     # "test-python SUITE=slow": a target with variables
 set -uo pipefail
 
 # The seconds of processors that the processes of this script have used, as Linux counts them.
@@ -18,7 +18,8 @@ for stage in "$@"; do
   before=$SECONDS
   used=$(count_processor_seconds)
   printf '\n== %s\n' "$stage"
-  "${MAKE:-make}" --no-print-directory "$stage"
+  # shellcheck disable=SC2086 -- a stage may set variables
+  "${MAKE:-make}" --no-print-directory $stage
   status=$?
   if [ $status -ne 0 ]; then
     printf '\n== %s failed after %d s. To run it alone: make %s\n' \

@@ -35,7 +35,7 @@ def main() -> None:
         "--quick", action="store_true", help="few rounds each, rough; writes no files"
     )
     parser.add_argument(
-        "--peers", action="store_true", help="compare with the loaders of `make bench-peers`"
+        "--peers", action="store_true", help="compare with the loaders of `make bench BENCH=peers`"
     )
     arguments = parser.parse_args()
     write_files(DATA)

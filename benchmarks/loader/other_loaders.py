@@ -1,4 +1,4 @@
-"""Passes of torchdata, Grain, LitData and LanceDB, in the environment of `make bench-peers`.
+"""Passes of torchdata, Grain, LitData and LanceDB, in the environment of `make bench BENCH=peers`.
 
 Each peer is used as its documentation recommends for tables, with batched reads where it has them.
 Those that make rows in Python read files of fewer rows, so that a pass takes seconds.

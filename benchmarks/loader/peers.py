@@ -1,4 +1,4 @@
-"""Passes of Hugging Face datasets and Ray Data, in the environment of `make bench-peers`."""
+"""Passes of Hugging Face datasets and Ray Data, in the environment of `make bench BENCH=peers`."""
 
 from __future__ import annotations
 

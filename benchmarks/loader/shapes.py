@@ -310,7 +310,7 @@ def _write_files(shape: Shape, folder: Path) -> list[Path]:
 
 
 def _measure_shape(shape: Shape, paths: list[Path], budget: float) -> Iterator[dict[str, Any]]:
-    import polars as pl  # the environment of `make bench-peers` has none
+    import polars as pl  # the environment of `make bench BENCH=peers` has none
 
     passes: dict[str, Pass] = {
         "scanner": lambda: _drain(_open_floor(shape, paths)),
@@ -377,7 +377,7 @@ def _open_floor(shape: Shape, paths: list[Path]) -> Any:
 
 
 def _open_relation(paths: list[Path]) -> Any:
-    import duckdb  # the environment of `make bench-peers` has none
+    import duckdb  # the environment of `make bench BENCH=peers` has none
 
     return duckdb.connect().read_parquet([str(path) for path in paths])
 

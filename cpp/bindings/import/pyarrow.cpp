@@ -22,7 +22,7 @@ PyObject* metadata_keyword = nullptr;
 PyObject* version_keyword = nullptr;
 PyObject* newest_version = nullptr;
 
-bool is_true(PyObject* object) { return object == Py_True; }
+bool is_py_true(PyObject* object) { return object == Py_True; }
 
 /// Whether pyarrow's comparison sees every difference between two such types. Extension types
 /// define equality themselves, and names and metadata in a dictionary's values are not compared
@@ -58,7 +58,7 @@ class SchemaCache {
   static bool is_equal(const py::object& known, PyObject* type) {
     if (known.ptr() == type) return true;
     PyObject* const arguments[] = {known.ptr(), type, Py_True};
-    return is_true(
+    return is_py_true(
         checked(PyObject_VectorcallMethod(names::equals, arguments, 2, metadata_keyword)).ptr());
   }
 

@@ -17,7 +17,7 @@ std::string text_of(PyObject* object) {
 }
 
 /// Its type, text and notes (PEP 678), as a traceback shows them.
-std::string describe(PyObject* error) {
+std::string describe_error(PyObject* error) {
   std::string text = concat(Py_TYPE(error)->tp_name, ": ", text_of(error));
   const auto notes = py::reinterpret_steal<py::object>(PyObject_GetAttrString(error, "__notes__"));
   if (!notes) PyErr_Clear();
@@ -32,7 +32,7 @@ std::string describe(PyObject* error) {
 }  // namespace
 
 PassingError::PassingError(const py::error_already_set& error)
-    : py::error_already_set(error), text_(describe(error.value().ptr())) {}
+    : py::error_already_set(error), text_(describe_error(error.value().ptr())) {}
 
 void check_signals() {
   if (is_ending()) throw Error(ErrorKind::kRuntime, "the interpreter is ending, so this wait ends");

@@ -2,7 +2,7 @@
 #include "backends/cuda.hpp"
 
 #include "backends/cuda_like_shared_memory.hpp"
-#include "backends/kernels/kernels_ptx.hpp"
+#include "backends/kernels_ptx.hpp"
 
 // The driver's API is declared from its documentation, so that no build needs a toolkit.
 // tests/cpp/backends/cuda_signatures_test.cpp compares it with cuda.h where that is installed.

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "backends/kernels/kernels_source.hpp"
+#include "backends/kernels_source.hpp"
 #include "backends/symbol_table.hpp"
 
 // hiprtc's API is declared from its documentation, so that no build needs ROCm.

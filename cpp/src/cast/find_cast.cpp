@@ -61,7 +61,7 @@ FoundCast compare_extensions(const Type& from, const Type& to) {
 
 // ---------------------------------------------------------------- numbers
 
-bool is_number(const Type& type) {
+bool is_plain_number(const Type& type) {
   return type.dtype != nullptr && type.layout == Layout::kFixedWidth && format_of(type)[0] != 't';
 }
 
@@ -142,9 +142,9 @@ FoundCast find_binary_cast(const Type& from, const Type& to) {
 bool is_bool(const Type& type) { return type.layout == Layout::kBoolean || is_bool8(type); }
 
 FoundCast find_number_cast(const Type& from, const Type& to) {
-  const bool is_castable = is_number(to) && can_cast_to(*to.dtype);
+  const bool is_castable = is_plain_number(to) && can_cast_to(*to.dtype);
   if (is_castable && is_bool(from)) return {Cast::kBools};
-  if (is_castable && is_number(from) && can_cast_to(*from.dtype)) return {Cast::kNumbers};
+  if (is_castable && is_plain_number(from) && can_cast_to(*from.dtype)) return {Cast::kNumbers};
   return is_incompatible();
 }
 

@@ -17,7 +17,7 @@ namespace {
 using Sources = std::vector<DeviceArray>;
 
 /// As in offsets.cu.
-constexpr int64_t kChunk = 64;
+constexpr int64_t kRowsOfChunk = 64;
 
 /// Arrays of this number of bytes are copied faster by the driver, one at a time, than by a kernel
 /// that looks for the array of each element.
@@ -122,7 +122,7 @@ void copy_elements(KernelWork& work, const Sources& sources, int64_t buffer, int
 }  // namespace
 
 void scan_on_device(KernelWork& work, int64_t values, int64_t count) {
-  const int64_t chunks = count / kChunk + (count % kChunk == 0 ? 0 : 1);
+  const int64_t chunks = count / kRowsOfChunk + (count % kRowsOfChunk == 0 ? 0 : 1);
   if (chunks == 0) return;
   const int64_t totals = to_address(work.allocate_integers(chunks)->address());
   work.launch(Kernel::kScanChunks, values, chunks, count, totals);

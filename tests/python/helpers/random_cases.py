@@ -11,7 +11,7 @@ import os
 import random
 from collections.abc import Callable
 
-_LONG_RUN = 3000  # cases of `make test-random`
+_LONG_RUN = 3000  # cases of `make test-python SUITE=random`
 _FIRST = int(os.environ.get("ARROWDL_RANDOM_SEED", "0"))
 
 

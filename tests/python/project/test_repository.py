@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -115,10 +114,13 @@ def test_a_file_with_a_sentence_passes(name: str, text: str) -> None:
 # Commands and commits
 
 
-@pytest.mark.parametrize("target", ["asan", "asan-all", "fuzz", "test-package", "demo"])
+TARGETS = ("asan", "asan ALL=1", "fuzz", "test-python SUITE=package", "test-gpu SANITIZE=1", "demo")
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_files_that_make_names_exist(target: str) -> None:
     shown = subprocess.run(
-        ["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True
+        ["make", "-n", *target.split()], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
     for name in re.findall(r"(?<![\w./-])((?:tests|tools|examples|requirements)/[\w./-]+)", shown):
         assert (ROOT / name).exists(), name
@@ -234,67 +236,13 @@ def test_set_up_says_what_is_missing(
 
 
 # ---------------------------------------------------------------------------
-# The tree in HACKING.md
-
-
-def named_folders(text: str) -> set[str]:
-    """The folders that HACKING.md names. An indented line has subfolders of the line above."""
-    tree = re.split(r"^## The tree$", text, flags=re.M)[1].split("```text\n")[1].split("```")[0]
-    named: set[str] = set()
-    parent = ""
-    for line in tree.splitlines():
-        if line.startswith(" "):
-            named |= {f"{parent}/{name}" for name in line.split()}
-        elif "  " in line:
-            parent = line.split()[0]
-            named.add(parent)
-        else:
-            named |= set(line.split())
-    return named
-
-
-def real_folders(paths: Iterable[str]) -> set[str]:
-    """The folders of tracked files: at the top, and to depth 2 of cpp, python/arrowdl and tests."""
-    found = set()
-    for path in paths:
-        parts = path.split("/")[:-1]
-        if not parts or parts[0].startswith("."):
-            continue
-        start = 2 if parts[0] == "python" else 1
-        deep = parts[0] in {"cpp", "python", "tests"}
-        found |= {"/".join(parts[:end]) for end in range(1, start + (3 if deep else 1))}
-    return {name for name in found if name not in {"cpp", "python", "tests"}}
-
-
-def tree_differences(text: str, paths: Iterable[str]) -> list[str]:
-    named, real = named_folders(text), real_folders(paths)
-    return [
-        *(f"{name} is not in the tree of HACKING.md" for name in sorted(real - named)),
-        *(f"{name} is in the tree of HACKING.md only" for name in sorted(named - real)),
-    ]
-
-
-def test_the_tree_is_the_real_one() -> None:
-    assert tree_differences((ROOT / "HACKING.md").read_text(), map(relative, tracked())) == []
-
-
-@pytest.mark.parametrize("new", ["cpp/src/new/a.cpp", "tests/cpp/new/a.cpp", "new/a.py"])
-def test_a_planted_folder_is_seen(new: str) -> None:
-    text = (ROOT / "HACKING.md").read_text()
-    paths = [relative(path) for path in tracked()]
-    folder = new.rpartition("/")[0]
-    assert tree_differences(text, [*paths, new]) == [f"{folder} is not in the tree of HACKING.md"]
-    fewer = [path for path in paths if not path.startswith("cpp/src/sync/")]
-    assert tree_differences(text, fewer) == ["cpp/src/sync is in the tree of HACKING.md only"]
-
-
-# The rules of devices in HACKING.md
+# The rules of devices
 
 
 def test_each_rule_of_devices_has_its_tests() -> None:
-    text = (ROOT / "HACKING.md").read_text()
-    section = text.split("### What real devices do")[1].split("### ")[0]
-    rules = [line for line in section.splitlines() if line[:1].isdigit()]
+    text = (ROOT / "docs/internals/devices.rst").read_text()
+    section = text.split("What real devices do\n")[1].split("On a machine with a GPU\n")[0]
+    rules = re.split(r"^(?=\d+\. )", section, flags=re.M)[1:]
     assert [int(rule.partition(".")[0]) for rule in rules] == list(range(1, 22))
     sources = [
         path.read_text()
@@ -302,7 +250,9 @@ def test_each_rule_of_devices_has_its_tests() -> None:
         if relative(path).startswith("tests/") and path.suffix in {".py", ".cpp"}
     ]
     for rule in rules:
-        tests = [one for one in rule.split("`")[1::2] if one.isidentifier() and len(one) > 12]
+        tests = [
+            one for one in re.findall(r"``(.+?)``", rule) if one.isidentifier() and len(one) > 12
+        ]
         assert tests or "documented" in rule, rule
         for test in tests:
             defined = f"def {test}(", f", {test}) {{"
