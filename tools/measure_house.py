@@ -45,7 +45,7 @@ def list_long(trees: dict[Path, ast.Module]) -> list[str]:
 
 
 def list_kind_tests(trees: dict[Path, ast.Module]) -> list[str]:
-    """List the places of the Loader that ask by ``isinstance`` what kind of source or epoch it is."""
+    """List the places of the Loader that ask by ``isinstance`` of which kind a source is."""
     return [
         f"{path}:{node.lineno}: {ast.unparse(node)}"
         for path, tree in trees.items()

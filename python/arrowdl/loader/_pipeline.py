@@ -106,7 +106,7 @@ class Pipeline:
         Yields
         ------
         valid : int
-            RowStream of the batch that belong to the rank.
+            Rows of the batch that belong to the rank.
         batch : object
         rows : int
             All rows of the batch.

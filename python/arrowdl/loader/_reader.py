@@ -334,7 +334,7 @@ class EpochReader:
         TypeError
             The source is a stream, whose rows are not known.
         """
-        return self._pipeline.epochs.count_epoch(self.epoch, self._make_sharding())
+        return self._pipeline.epochs.count_epoch(self.epoch, self._make_sharding)
 
     def __repr__(self) -> str:
         options, source = self._options, self._source

@@ -34,7 +34,7 @@ Divide = Callable[[float, float, Any], Mapping[Work, float]]
 
 @dataclass
 class RowStream:
-    """RowStream of an epoch, an array for each batch.
+    """Rows of an epoch, an array for each batch.
 
     Attributes
     ----------

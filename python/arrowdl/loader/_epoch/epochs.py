@@ -165,7 +165,7 @@ class Epochs(ABC, Generic[S]):
         """Count the batches of each rank in the present stage; None if unknown or not begun."""
         return None
 
-    def count_epoch(self, epoch: int, sharding: Sharding) -> int:
+    def count_epoch(self, epoch: int, find_sharding: FindSharding) -> int:
         """Count the batches of each rank in a whole epoch.
 
         Raises

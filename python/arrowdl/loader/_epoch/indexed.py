@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from arrowdl import _core
@@ -11,7 +13,7 @@ from arrowdl.loader._epoch.epochs import Epochs, FindSharding
 from arrowdl.loader._epoch.plan import Plan
 from arrowdl.loader._epoch.read import FindParts, Order, Reader, read_share
 from arrowdl.loader._epoch.read_splits import copies_rows, read_splits
-from arrowdl.loader._epoch.sequences import EpochSequences, Sequences
+from arrowdl.loader._epoch.sequences import OpenSequences, open_sequences
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._epoch.steps import Steps, find_even_steps
@@ -31,7 +33,19 @@ class IndexedEpochs(Epochs[S]):
     def __init__(self, source: S, options: Options) -> None:
         super().__init__(source, options)
         if options.is_planned:
-            self.plan = Plan(source, self.order, options, self.open_sequences)
+            # Worker processes get it, and none of the user's functions with it.
+            only = replace(
+                options,
+                transform=None,
+                transform_arrow=None,
+                chain=(),
+                device=None,
+                sharding=None,
+                progress=False,
+                report=None,
+                report_every=None,
+            )
+            self.plan = Plan(source, self.order, only, self._choose_opener())
 
     def prepare(self) -> None:
         super().prepare()
@@ -55,9 +69,8 @@ class IndexedEpochs(Epochs[S]):
         steps = self.find_steps(rows, position, sharding)
         # Unless rows are copied, the source decides whose memory they are in.
         is_joined = copies_rows(sharding)
-        sequences = self.open_sequences(
-            rows, position.epoch, sharding.splits, shares_units=is_joined
-        )
+        open_rows = self._choose_opener()
+        sequences = open_rows(rows, position.epoch, sharding.splits, shares_units=is_joined)
         if self.plan is not None:
             sequences = self.plan.sort(sequences, rows, position.epoch, steps, sharding)
         return read_splits(sequences, rows.num_rows, steps, reader, reads_ahead=reads_ahead)
@@ -68,11 +81,9 @@ class IndexedEpochs(Epochs[S]):
             return find_even_steps(rows.num_rows, position.stages, sharding)
         return self.plan.find_steps(rows, position.epoch, position.stages, sharding)
 
-    def open_sequences(
-        self, source: IndexedSource, epoch: int, splits: int, *, shares_units: bool
-    ) -> EpochSequences:
-        """Open the sequences of an epoch: of the source, or of the lengths of its rows."""
-        return Sequences(source, self.order, epoch, splits, shares_units=shares_units)
+    def _choose_opener(self) -> OpenSequences:
+        """Return what opens the sequences of an epoch, of the source or of its rows' lengths."""
+        return partial(open_sequences, self.order)
 
     def copies_rows(self, sharding: Sharding) -> bool:
         if self.options.bucket_by is not None:
@@ -93,8 +104,8 @@ class IndexedEpochs(Epochs[S]):
             return self.find_steps(rows, position, sharding).count
         return count_batches(count_rest(rows.num_rows, position.stages), sharding) or None
 
-    def count_epoch(self, epoch: int, sharding: Sharding) -> int:
-        return self._count_whole(Position(epoch), sharding)
+    def count_epoch(self, epoch: int, find_sharding: FindSharding) -> int:
+        return self._count_whole(Position(epoch), find_sharding())
 
     def _count_whole(self, position: Position, sharding: Sharding) -> int:
         """Count the batches of the whole epoch of a position."""

@@ -11,7 +11,7 @@ from arrowdl.loader._epoch.epochs import FindSharding, check_has_end
 from arrowdl.loader._epoch.indexed import IndexedEpochs
 from arrowdl.loader._epoch.mixed_sequences import MixedSequences
 from arrowdl.loader._epoch.read import Order
-from arrowdl.loader._epoch.sequences import EpochSequences
+from arrowdl.loader._epoch.sequences import EpochSequences, OpenSequences
 from arrowdl.loader._epoch.sharding import Sharding
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._mixture.mixture import MixedSource
@@ -44,20 +44,18 @@ class MixedEpochs(IndexedEpochs[MixedSource]):
     def number(self, rows: MixedSource, faults: Sequence[Faults] = ()) -> tuple[Any, Numbered]:
         return number_mixture(rows, faults or self._list_faults())
 
-    def open_sequences(
-        self, source: IndexedSource, epoch: int, splits: int, *, shares_units: bool
-    ) -> EpochSequences:
-        return MixedSequences(cast("MixedSource", source), epoch)
+    def _choose_opener(self) -> OpenSequences:
+        return open_mixture
 
     def limit_pass(self, stream: _core.DeviceStream) -> _core.DeviceStream:
         return stream.slice(0, self.source.count_member_rows())
 
-    def count_epoch(self, epoch: int, sharding: Sharding) -> int:
+    def count_epoch(self, epoch: int, find_sharding: FindSharding) -> int:
         check_has_end(self.source)
         position = Position(epoch)
         if self.options.counts_tokens:
-            position.phases = self._plan_phases(position, lambda: sharding)
-        return self._count_whole(position, sharding)
+            position.phases = self._plan_phases(position, find_sharding)
+        return self._count_whole(position, find_sharding())
 
     def count_passes(self, position: Position, sharding: Sharding) -> int:
         if not self.source.is_endless:
@@ -120,6 +118,13 @@ class MixedEpochs(IndexedEpochs[MixedSource]):
         if not self.options.counts_tokens:
             return self.plan.find_window_end(position.count_rows(), sharding)
         return self.plan.find_window_end(self._find_next_row(position, sharding), sharding)
+
+
+def open_mixture(
+    source: IndexedSource, epoch: int, splits: int, *, shares_units: bool
+) -> EpochSequences:
+    """Open the sequences of an epoch of a mixture; see `OpenSequences`."""
+    return MixedSequences(cast("MixedSource", source), epoch)
 
 
 def check_weights(source: MixedSource, position: Position) -> None:

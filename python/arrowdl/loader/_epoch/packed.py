@@ -15,6 +15,7 @@ from arrowdl.loader._epoch.mixed import check_weights
 from arrowdl.loader._epoch.read import FindParts, Order, Reader
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import Position
+from arrowdl.loader._options import Options
 from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._skip.numbers import Numbered
 from arrowdl.loader._skip.numbers import Place as RowPlace
@@ -44,6 +45,11 @@ class PackedEpochs(Epochs[Any]):
             self.order = replace(self.order, buffer_size=size)
         self._lengths: IndexedSource | None = None
         self._opened: tuple[int, Any] | None = None
+
+    def with_options(self, options: Options) -> PackedEpochs:
+        changed = super().with_options(options)
+        changed._rows = self._rows.with_options(options)
+        return changed
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None}
@@ -110,11 +116,11 @@ class PackedEpochs(Epochs[Any]):
             return None
         return count_batches(count_rest(rows, position.stages), sharding) or None
 
-    def count_epoch(self, epoch: int, sharding: Sharding) -> int:
+    def count_epoch(self, epoch: int, find_sharding: FindSharding) -> int:
         if not self.source.list_members():
-            return super().count_epoch(epoch, sharding)
+            return super().count_epoch(epoch, find_sharding)
         check_has_end(self.source)
-        return count_batches(self.open(Position(epoch)).num_rows, sharding)
+        return count_batches(self.open(Position(epoch)).num_rows, find_sharding())
 
     def count_pass(self, position: Position) -> int | None:
         if not self.source.is_endless:

@@ -252,3 +252,10 @@ def _list_shared(sequences: Sequence[Sequence[_Part]]) -> list[Span]:
                 found.append((begin, part.rows))
             begin += len(part.rows)
     return [rows for _, rows in sorted(found, key=lambda item: item[0])]
+
+
+def open_sequences(
+    order: Order, source: IndexedSource, epoch: int, splits: int, *, shares_units: bool
+) -> EpochSequences:
+    """Open the sequences of an epoch of a source in an order; see `OpenSequences`."""
+    return Sequences(source, order, epoch, splits, shares_units=shares_units)

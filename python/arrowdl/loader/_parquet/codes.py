@@ -37,18 +37,16 @@ class CodedUnits(Protocol):
 
 @dataclass
 class Codes:
-    """The dictionaries of a dataset.
+    """The dictionaries of a dataset, which each call is given: a copy of it may read others.
 
     Attributes
     ----------
-    units : CodedUnits
     given : Vocabulary
         Of the user.
     skips : bool
         Whether units that cannot be read are left out.
     """
 
-    units: CodedUnits
     given: Vocabulary
     skips: bool
     _tables: Vocabulary | None = None
@@ -57,84 +55,92 @@ class Codes:
 
     def with_tables(self, given: Vocabulary) -> Codes:
         """Return the codes by other tables, which may be made of dictionaries that were read."""
-        return Codes(self.units, given, self.skips, _unread=self._unread)
+        return Codes(given, self.skips, _unread=self._unread)
 
-    def find(self) -> Vocabulary:
+    def find(self, units: CodedUnits) -> Vocabulary:
         """Return the code tables of all columns. Those that the user did not give are read."""
         if self._tables is None:
-            schema = self.units.project()
+            schema = units.project()
             columns = list_dictionaries(schema, self.given.tables)
-            read = wait_for(lambda: self._read(columns, schema)) if columns else {}
+            read = wait_for(lambda: self._read(units, columns, schema)) if columns else {}
             self._tables = Vocabulary({**self.given.tables, **read})
         return self._tables
 
-    def find_values(self, column: str) -> pa.Array | None:
+    def find_values(self, units: CodedUnits, column: str) -> pa.Array | None:
         """Return the values of a dictionary column, in the order of the codes; None for others."""
-        table = self.find().tables.get(column)
-        if table is None and column in list_dictionaries(self.units.project(), ()):
-            return self._find_first().find(column)
+        table = self.find(units).tables.get(column)
+        if table is None and column in list_dictionaries(units.project(), ()):
+            return self._find_first(units).find(column)
         return table
 
-    def describe_unread(self) -> str:
+    def describe_unread(self, units: CodedUnits) -> str:
         """Name the units whose dictionaries could not be read; empty if there are none."""
         if not self.skips:
             return ""
-        self.find()
-        return describe_units([self._unread], [self.units.units])
+        self.find(units)
+        return describe_units([self._unread], [units.units])
 
-    def check(self, stream: _core.DeviceStream) -> _core.DeviceStream:
+    def check(self, units: CodedUnits, stream: _core.DeviceStream) -> _core.DeviceStream:
         """Return a stream whose dictionaries without a table have to be those of the first rows."""
-        tables = self.find().tables
+        tables = self.find(units).tables
         if all(
             field.dictionary is not None and field.name in tables
             for field in stream.schema.children
             if has_dictionaries(field)  # within structs or lists, too
         ):
             return stream
-        return check_dictionaries(stream, self._find_first())
+        return check_dictionaries(stream, self._find_first(units))
 
-    def _read(self, columns: list[str], schema: pa.Schema) -> dict[str, pa.Array]:
+    def _read(
+        self, units: CodedUnits, columns: list[str], schema: pa.Schema
+    ) -> dict[str, pa.Array]:
         """Read the dictionaries of `columns` in all files, in their order."""
-        fragments = self.units.list_fragments()
+        fragments = units.list_fragments()
         try:
-            return self._read_groups(columns, schema, [join_fragments(fragments)])
+            return self._read_groups(units, columns, schema, [join_fragments(fragments)])
         except Exception as error:
             if not self.skips or not can_skip(error):
                 raise
-        return self._read_groups(columns, schema, [[unit] for unit in fragments])
+        return self._read_groups(units, columns, schema, [[unit] for unit in fragments])
 
     def _read_groups(
-        self, columns: list[str], schema: pa.Schema, groups: Sequence[Sequence[Any]]
+        self,
+        units: CodedUnits,
+        columns: list[str],
+        schema: pa.Schema,
+        groups: Sequence[Sequence[Any]],
     ) -> dict[str, pa.Array]:
         """Read the dictionaries of each of `groups`; of several, those that can be read."""
         self._unread = []
         builders = {name: TableBuilder() for name in columns}
         for number, fragments in enumerate(groups):
             try:
-                self._add(builders, fragments)
+                self._add(units, builders, fragments)
             except Exception as error:
                 if len(groups) == 1 or not can_skip(error):
                     raise
                 self._unread.append(number)
         return {name: own.finish(schema.field(name).type) for name, own in builders.items()}
 
-    def _add(self, builders: dict[str, TableBuilder], fragments: Sequence[Any]) -> None:
+    def _add(
+        self, units: CodedUnits, builders: dict[str, TableBuilder], fragments: Sequence[Any]
+    ) -> None:
         import pyarrow as pa
 
-        for batch in self.units.scan_columns(list(builders), fragments):
+        for batch in units.scan_columns(list(builders), fragments):
             for name in list(builders) if batch.num_rows else ():
                 try:
                     builders[name].add(batch.column(name).dictionary)
                 except pa.ArrowNotImplementedError:  # of structs, for example: compared instead
                     del builders[name]
 
-    def _find_first(self) -> Dictionaries:
+    def _find_first(self, units: CodedUnits) -> Dictionaries:
         """Return the dictionaries of the first rows, for every rank and epoch."""
         if self._first is None:
             self._first = Dictionaries()
-            for unit in (unit for unit, rows in enumerate(self.units.units) if rows > 0):
+            for unit in (unit for unit, rows in enumerate(units.units) if rows > 0):
                 try:
-                    self._first.check(next(self.units.scan_unit(unit)))
+                    self._first.check(next(units.scan_unit(unit)))
                 except Exception as error:
                     if not self.skips or not can_skip(error):
                         raise

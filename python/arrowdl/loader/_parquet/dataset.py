@@ -166,7 +166,7 @@ class DatasetSource(IndexedSource):
             largest_share=find_largest_share(shares, columns),
             decoder=self._decoder,
         )
-        self._codes = Codes(self, self.vocabulary, self._left_out is not None)
+        self._codes = Codes(self.vocabulary, self._left_out is not None)
 
     def use_decoder(self, decoder: str) -> None:
         if any(map(is_ipc, self._fragments)):
@@ -362,7 +362,7 @@ class DatasetSource(IndexedSource):
             self._int96.check(fragments, columns, self._options)
 
     def prepare(self) -> None:
-        self._codes.find()
+        self._codes.find(self)
 
     def __getstate__(self) -> dict[str, Any]:
         self.prepare()
@@ -386,10 +386,10 @@ class DatasetSource(IndexedSource):
         self._codes = self._codes.with_tables(vocabulary)
 
     def find_vocabulary(self, column: str) -> pa.Array | None:
-        return self._codes.find_values(column)
+        return self._codes.find_values(self, column)
 
     def describe_unread(self) -> str:
-        return self._codes.describe_unread()
+        return self._codes.describe_unread(self)
 
     def list_fragments(self) -> Sequence[ds.Fragment]:
         """As of `CodedUnits`."""
@@ -419,7 +419,7 @@ class DatasetSource(IndexedSource):
 
     def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
         stream = self._scan(units, self._limits.divide(readers) if readers > 1 else self._limits)
-        return self._codes.check(stream)
+        return self._codes.check(self, stream)
 
     def _scan(self, units: Sequence[int], limits: ScanLimits) -> _core.DeviceStream:
         units = [unit for unit in units if self.units[unit] > 0] or list(units[:1])
@@ -458,7 +458,7 @@ class DatasetSource(IndexedSource):
 
     def _make_empty(self) -> _core.DeviceArray:
         empty = make_empty(self._query.project(self._dataset))
-        return _core.from_arrow(self._codes.find().encode(empty))
+        return _core.from_arrow(self._codes.find(self).encode(empty))
 
     def _measure_scan(self, units: Sequence[int]) -> float:
         sizes = [self._bytes[unit] for unit in units]
@@ -471,7 +471,7 @@ class DatasetSource(IndexedSource):
         arrival: Arrival | None = None,
     ) -> _core.DeviceStream:
         """Read the units of scans in a thread, one scan after another."""
-        codes, schema = self._codes.find(), self._query.project(self._dataset)
+        codes, schema = self._codes.find(self), self._query.project(self._dataset)
         encodes = codes.concerns(schema)
         depth = 1
         if self._row_groups is not None:
