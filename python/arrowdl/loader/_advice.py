@@ -44,7 +44,11 @@ _WAYS: dict[str, tuple[str, list[tuple[str, str]]]] = {
     ),
     "source": (
         "the training waits for rows",
-        [_PREFETCH, _COLUMNS, ("+shuffle", "give a smaller Shuffle.buffer_size")],
+        [
+            _PREFETCH,
+            _COLUMNS,
+            ("+shuffle", "give the shuffle a smaller buffer (Shuffle.buffer_size)"),
+        ],
     ),
     "decode": (
         "decoding takes the time (of local files with the waits for the disk)",

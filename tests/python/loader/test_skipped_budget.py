@@ -194,4 +194,4 @@ def test_blocks_and_budgets_of_tokens() -> None:
         check_limit(mix(many, max_skipped_rows=20, **options), "in this epoch")
     for options in (blocks, tokens):  # a tenth of what a pass has
         assert read_some(mix(list(range(16)), max_skipped_rows=None, **options)) >= 16 * 20
-        check_limit(mix(list(range(30)), max_skipped_rows=None, **options), "max_skipped_rows=20")
+        check_limit(mix(list(range(30)), max_skipped_rows=None, **options), "Skip.max_rows=20")

@@ -377,12 +377,12 @@ def test_a_report_that_fails_reaches_the_training(clock: list[float]) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"report_every": 0}, "report_every=0: give seconds"),
-        ({"report_every": "1"}, "report_every='1': give seconds"),
-        ({"report_every": True}, "report_every=True: give seconds"),
-        ({"report_every": float("nan")}, "report_every=nan: give seconds"),
-        ({"report_every": 1, "report": 3}, "report=3: give a function"),
-        ({"report": print}, "needs report_every="),
+        ({"report_every": 0}, r"Report\.every=0: give seconds"),
+        ({"report_every": "1"}, r"Report\.every='1': give seconds"),
+        ({"report_every": True}, r"Report\.every=True: give seconds"),
+        ({"report_every": float("nan")}, r"Report\.every=nan: give seconds"),
+        ({"report_every": 1, "report": 3}, r"Report\.function=3: give a function"),
+        ({"report": print}, r"needs Report\.every"),
     ],
 )
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
