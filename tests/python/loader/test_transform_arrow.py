@@ -32,7 +32,7 @@ def load(function: Any, source: Any = TABLE, **options: Any) -> list[dict[str, A
             4,
             framework="numpy",
             transform_arrow=function,
-            **group(ragged="padded", **options),
+            **group(**{"ragged": "padded", **options}),
         )
     )
 
@@ -202,8 +202,8 @@ def test_the_batch_of_a_worker_and_of_a_resumed_epoch_is_named() -> None:
 
 
 def test_options_name_the_columns_that_it_makes() -> None:
-    options: dict[str, Any] = {"dtype": {"n": "float32"}, "pad_value": {"tokens": -1}}
-    batch = load(tokenise, **options, columns=["id", "text"])[0]
+    ragged = {"tokens": arrowdl.Padded(-1)}
+    batch = load(tokenise, dtype={"n": "float32"}, ragged=ragged, columns=["id", "text"])[0]
     assert batch["n"].dtype == "f4"
     with pytest.raises(ValueError, match='nulls= names "text", and the columns are'):
         load(tokenise, nulls={"text": "fill"})
