@@ -99,7 +99,7 @@ def test_objects_are_plain_values(value: Any) -> None:
         (lambda: Report(bar=True, function=print), "Report.function needs Report.every"),
         (lambda: Retries(0), "Retries.tries=0: give a number of tries, from 1"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_an_object_is_checked_when_it_is_made(make: Callable[[], Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=re.escape(message)):
