@@ -368,8 +368,8 @@ class EpochReader:
         """Return the position in the epoch, for `load_state_dict`.
 
         All ranks have the same state after the same number of batches: saving one is enough.
-        Batches that were prefetched and not yet returned count as not read. With `splits`, its
-        ``"stages"`` are pairs: rows of a global batch, and how many of these were read.
+        Batches that were prefetched and not yet returned count as not read. With `Ranks.splits`,
+        its ``"stages"`` are pairs: rows of a global batch, and how many of these were read.
 
         Returns
         -------
@@ -398,7 +398,7 @@ class EpochReader:
         """Make the next iteration go on where `state` was saved.
 
         No row is lost and none is read twice, also with another number of ranks, another number of
-        workers or another batch size. With `splits` the next steps have the same rows on any
+        workers or another batch size. With `Ranks.splits` the next steps have the same rows on any
         number of ranks that divides it.
 
         Parameters
@@ -410,8 +410,8 @@ class EpochReader:
         Raises
         ------
         ValueError
-            The state belongs to another source, shuffle or `splits`, whose rows have another order,
-            or no Loader can have returned it.
+            The state belongs to another source, shuffle or `Ranks.splits`, whose rows have another
+            order, or no Loader can have returned it.
         """
         state = find_state(state)
         before = self._source, self._pipeline
