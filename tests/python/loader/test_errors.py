@@ -152,7 +152,7 @@ def test_a_value_that_cannot_be_cast_names_file_row_group_and_column(tmp_path: P
     write(tmp_path / "2.parquet", pa.table({"a": range(20), "x": ["1"] * 10 + ["one"] * 10}), 10)
     dataset = ds.dataset(tmp_path, schema=pa.schema({"a": pa.int64(), "x": pa.int32()}))
     text = fail(dataset)
-    assert f"'{tmp_path}/2.parquet', row group 1, column \"x\"" in text
+    assert f"column \"x\" of '{tmp_path}/2.parquet', row group 1" in text
 
 
 def test_a_damaged_ipc_file_is_named(tmp_path: Path) -> None:

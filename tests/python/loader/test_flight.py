@@ -136,7 +136,8 @@ def test_an_error_of_the_server_is_raised(client: flight.FlightClient, prefetch:
 
 KILLED = """
 import os, sys
-sys.path.insert(0, os.path.dirname(sys.argv[1]))
+folder = os.path.dirname(sys.argv[1])
+sys.path[:0] = [folder, os.path.dirname(folder)]
 from test_flight import Server, BATCHES
 
 class Dying(Server):

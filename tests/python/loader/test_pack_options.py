@@ -275,7 +275,7 @@ def test_lengths_are_read_once_and_a_resume_reads_the_rest(
     assert reads == [(None, list(range(30)))]
     blocks = read_blocks(loader, 300)
     state = loader.state_dict()
-    position = loader._pipeline.find_source(loader._position)._plan.find(600)  # type: ignore[union-attr]
+    position = loader._pipeline.epochs.open(loader._position)._plan.find(600)
     resumed = make_loader(tmp_path, pack=pack)
     resumed.load_state_dict(state)
     reads.clear()
@@ -327,7 +327,7 @@ def test_streams(shuffle: bool) -> None:
 def test_workers(splits: int | None) -> None:
     table, options = make_documents(60), {"shuffle": True, "splits": splits}
     with make_loader(table, num_workers=2, **options) as loader:
-        assert "_lengths" in loader._pipeline.for_workers()._packing.__dict__
+        assert loader._pipeline.for_workers().epochs._lengths is not None
         blocks = read_blocks(loader)
         alone = read_blocks(make_loader(table, **options))
         assert (blocks if splits else sorted(blocks)) == (alone if splits else sorted(alone))
