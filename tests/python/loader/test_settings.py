@@ -258,8 +258,8 @@ def test_an_unknown_keyword_names_ours(name: str) -> None:
 
 
 def test_other_unknown_keywords() -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'shufle': give shuffle="):
-        arrowdl.Loader(TABLE, 2, shufle=True)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'shuffles': give shuffle="):
+        arrowdl.Loader(TABLE, 2, shuffles=True)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="'x1': give one of batch_size=, batching=, columns="):
         arrowdl.Loader(TABLE, 2, x1=True)  # type: ignore[call-arg]
     both = "arguments 'workers': give num_workers=; 'rank': give ranks=Ranks"
