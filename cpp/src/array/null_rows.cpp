@@ -43,7 +43,7 @@ bool has_null_runs(const DeviceArray& array) {
   return has_null_rows(array.child(1).slice(runs.start, runs.length)).value_or(true);
 }
 
-bool has_null_values(const DeviceArray& array) {
+bool finds_null_rows(const DeviceArray& array) {
   if (array.type().layout == Layout::kRunEndEncoded) return has_null_runs(array);
   const NullRows is_null(array);
   for (int64_t i = 0; i < array.length(); ++i) {
@@ -87,7 +87,7 @@ std::optional<bool> has_null_rows(const DeviceArray& array) {
   if (is_unset.value_or(true)) return is_unset;
   const std::optional<bool> have_nulls = have_null_rows(values);
   if (!have_nulls.value_or(true)) return false;
-  return is_here ? std::optional<bool>(has_null_values(array)) : std::nullopt;
+  return is_here ? std::optional<bool>(finds_null_rows(array)) : std::nullopt;
 }
 
 ARROWDL_END_NAMESPACE

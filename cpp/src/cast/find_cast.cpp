@@ -139,11 +139,11 @@ FoundCast find_binary_cast(const Type& from, const Type& to) {
   return {from.layout == to.layout ? Cast::kSame : Cast::kBinary};
 }
 
-bool is_bool(const Type& type) { return type.layout == Layout::kBoolean || is_bool8(type); }
+bool is_any_bool(const Type& type) { return type.layout == Layout::kBoolean || is_bool8(type); }
 
 FoundCast find_number_cast(const Type& from, const Type& to) {
   const bool is_castable = is_plain_number(to) && can_cast_to(*to.dtype);
-  if (is_castable && is_bool(from)) return {Cast::kBools};
+  if (is_castable && is_any_bool(from)) return {Cast::kBools};
   if (is_castable && is_plain_number(from) && can_cast_to(*from.dtype)) return {Cast::kNumbers};
   return is_incompatible();
 }
