@@ -33,8 +33,8 @@ def require_choice(name: str, value: Any, choices: Sequence[str], others: str = 
         raise ValueError(f"{name}={value!r}: expected {' or '.join(map(repr, choices))}{others}")
 
 
-def require_bool(name: str, value: Any) -> bool:
-    """`value` as a bool; NumPy's bools are accepted.
+def require_bool(name: str, value: Any, others: str = "") -> bool:
+    """`value` as a bool; NumPy's bools are accepted. `others` names what may be given instead.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def require_bool(name: str, value: Any) -> bool:
         return bool(value)
     is_seed = name == "shuffle" and hasattr(value, "__index__")
     advice = f"; the seed of the shuffle is seed={value!r}" if is_seed else ""
-    raise TypeError(f"{name}={value!r}: expected True or False{advice}")
+    raise TypeError(f"{name}={value!r}: expected True or False{others}{advice}")
 
 
 def require_function(name: str, value: Any) -> Callable[[Any], Any]:

@@ -35,7 +35,7 @@ TABLE = pa.table({"x": [1, 2, 3], "y": [1.0, 2.0, 3.0]})
         ({"device": 3.5}, "device=3.5: a device is a Device, a name"),
         (
             {"shuffle": 1234},
-            "shuffle=1234: expected True or False; the seed of the shuffle is seed=",
+            "shuffle=1234: expected True or False or arrowdl.Shuffle(...); the seed",
         ),
         ({"shuffle": "no"}, "shuffle='no': expected True or False"),
         ({"drop_last": None}, "drop_last=None: expected True or False"),

@@ -172,7 +172,9 @@ def test_a_global_batch_without_splits() -> None:
     assert "splits" not in world.loaders[0].state_dict()
 
 
-@pytest.mark.parametrize(("size", "splits"), [(96, 8), (36, 6), (9, 3), (13, 1), (1, 1)])
+@pytest.mark.parametrize(
+    ("size", "splits"), [(96, 8), (36, 4), (20, 4), (10, 2), (9, 3), (13, 1), (1, 1)]
+)
 def test_a_global_batch_has_splits_by_default(size: int, splits: int) -> None:
     assert (
         arrowdl.Loader(make_table(4, 4), ranks=arrowdl.Ranks(global_batch_size=size)).state_dict()[

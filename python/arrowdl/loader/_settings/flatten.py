@@ -97,7 +97,9 @@ def _flatten_batches(batch_size: Any, ranks: Ranks) -> Flat:
 
 
 def _flatten_order(shuffle: Any, batching: Any) -> Flat:
-    shuffles = isinstance(shuffle, Shuffle) or require_bool("shuffle", shuffle)
+    shuffles = isinstance(shuffle, Shuffle) or require_bool(
+        "shuffle", shuffle, " or arrowdl.Shuffle(...)"
+    )
     size = shuffle.buffer_size if isinstance(shuffle, Shuffle) else "auto"
     if batching is None or isinstance(batching, Pack):
         return {"shuffle": shuffles, "buffer_size": size, "bucket_by": None, "pack": batching}
@@ -141,7 +143,7 @@ def _is_sharding(device: Any) -> bool:
 
 def _flatten_progress(progress: Any) -> Flat:
     if not isinstance(progress, Report):
-        bar = require_bool("progress", progress)
+        bar = require_bool("progress", progress, " or arrowdl.Report(...)")
         return {"progress": bar, "report_every": None, "report": None}
     return {
         "progress": progress.bar,
