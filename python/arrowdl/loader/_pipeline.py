@@ -52,10 +52,11 @@ class Pipeline:
     def __init__(self, epochs: Epochs[Any]) -> None:
         self.epochs = epochs
         self.source: Source = epochs.source
-        self.options = options = epochs.options
+        options = epochs.options
+        self.options: Options = options
         finishes = options.pin_memory or options.sharding is not None
-        self.finisher = Finish(options.sharding) if finishes else None
-        self.assembly = Assembly(options, self.source, Clock(), self.finisher)
+        self.finisher: Finish | None = Finish(options.sharding) if finishes else None
+        self.assembly: Assembly = Assembly(options, self.source, Clock(), self.finisher)
 
     def with_options(self, options: Options) -> Pipeline:
         """Return a pipeline of the same rows, whose lengths it does not read again.

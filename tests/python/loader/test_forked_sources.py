@@ -23,7 +23,7 @@ from helpers.processes import run_python
 TABLE = pa.table({"id": pa.array(range(8), pa.int32())})
 
 FORK = """
-import os, sys, traceback
+import gc, os, sys, traceback
 import arrowdl, duckdb, polars, pyarrow as pa
 from torch.utils.data import DataLoader
 
@@ -75,6 +75,7 @@ except RuntimeError as error:
     assert "forked from it, without the threads of DuckDB" in str(error), error
 else:
     raise AssertionError
+gc.collect()  # a child that collects the iterator above prints what torch says of it
 batches = DataLoader(make(connect).torch_dataset(), batch_size=None, num_workers=2,
                      multiprocessing_context="fork")
 assert read(batches) == 8

@@ -44,7 +44,7 @@ def run(data: Path) -> Iterator[Run]:
     """Trains on `ranks` processes; returns their exit codes."""
     process = subprocess.Popen(
         [sys.executable, training.__file__],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -58,7 +58,7 @@ class Epochs(ABC, Generic[S]):
     def __init__(self, source: S, options: Options) -> None:
         self.source = source
         self.options = options
-        self.order = Order(options.seed, None)
+        self.order: Order = Order(options.seed, None)
         if options.shuffle:
             rows = options.buffer_rows
             self.order = Order(options.seed, rows, count_lanes(source.measure_held(), rows))

@@ -108,7 +108,7 @@ class MixedSource(IndexedSource):
         self.members = members
         self.schedule = schedule
         self.stop = stop
-        self.is_endless = stop == "repeat"
+        self.is_endless: bool = stop == "repeat"
         self.splits = splits
         self.origin = origin
         self._dictionaries: Dictionaries | None = None
