@@ -105,7 +105,7 @@ def test_the_rows_of_a_lance_dataset_are_counted(tmp_path: Path) -> None:
     made = lance.write_dataset(TABLE, str(tmp_path / "a.lance"), max_rows_per_file=10)
     loader = arrowdl.Loader(made, 7, framework="numpy")
     source: Any = loader._source
-    source._parts[1] = source._parts[1]._replace(rows=15)
+    source.parts[1] = source.parts[1]._replace(rows=15)
     source.units[1] = 15
     with pytest.raises(OSError, match=r"\(fragment 1\)', rows 0 to 14, has 10 rows"):
         list(loader)
