@@ -492,16 +492,17 @@ def choose_splits(
 ) -> int | None:
     """Return the number of sequences that ``splits="auto"`` means; any other value as it is.
 
-    A global batch is to have the same rows on any number of ranks, so its size alone decides. Ranks
-    are mostly powers of two: 20 rows have 4 sequences, not 5.
+    A global batch is to have the same rows on any number of ranks, so its size alone decides: the
+    divisor that can be divided among the most numbers of ranks, 6 of 12 and 4, not 5, of 20.
     """
     if not isinstance(splits, str):
         return splits
     size = global_batch_size or global_batch_tokens
     if size is None:
         return None
-    divisors = [i for i in range(1, _MOST_BY_DEFAULT + 1) if size % i == 0]
-    return math.gcd(size, _MOST_BY_DEFAULT) if size % 2 == 0 else divisors[-1]
+    numbers = range(1, _MOST_BY_DEFAULT + 1)
+    divisors = [number for number in numbers if size % number == 0]
+    return max(divisors, key=lambda own: (sum(own % i == 0 for i in numbers), own % 2 == 0, own))
 
 
 def check_mask_name(names: Sequence[str]) -> None:

@@ -173,7 +173,7 @@ def test_a_global_batch_without_splits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "splits"), [(96, 8), (36, 4), (20, 4), (10, 2), (9, 3), (13, 1), (1, 1)]
+    ("size", "splits"), [(96, 8), (36, 6), (20, 4), (10, 2), (9, 3), (13, 1), (1, 1)]
 )
 def test_a_global_batch_has_splits_by_default(size: int, splits: int) -> None:
     assert (

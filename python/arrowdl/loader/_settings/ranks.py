@@ -29,8 +29,8 @@ class Ranks:
         divides `splits`, and with any number of workers. It has to divide the global batch. A rank
         reads ``splits / world_size`` sequences side by side, and holds a row group of each. The
         sequences share the shuffle buffer. None: which rows a step has depends on the number of
-        ranks. "auto": of an even `global_batch_size` the largest of 8, 4 and 2 that divides it, of
-        an odd one its largest divisor up to 8; without one None.
+        ranks. "auto": of `global_batch_size` the divisor up to 8 that has the most divisors itself
+        (8 of 96, 6 of 36, 4 of 20, 2 of 10); without one None.
 
     Raises
     ------
