@@ -241,7 +241,8 @@ def test_random_faults_that_are_skipped(tables: Tables) -> None:
         groups = tables.list_groups(place, plan)
         lost = {i for i in list_ids(place) if i not in ids}
         assert lost <= {i for group in named for i in groups[group]}
-        if world == 1:  # otherwise another rank may have read the rest of a group
+        # Otherwise another rank, or another lane of the shuffle, may have read the rest of a group.
+        if world == 1 and "buffer_size" not in options:
             assert lost == {i for group in named for i in groups[group]}
             ranges = [each for own in stats for e in own.skipped for each in e.ranges]
             assert sum(stop - start for start, stop in ranges) == skipped
