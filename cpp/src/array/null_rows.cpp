@@ -25,7 +25,7 @@ std::vector<DeviceArray> list_values(const DeviceArray& array) {
   return members;
 }
 
-/// Whether one of `values` has a null row, also one that is no row of an array.
+/// Whether one of `values` has a null row, also a row that no code or run refers to.
 std::optional<bool> have_null_rows(const std::vector<DeviceArray>& values) {
   std::optional<bool> have = false;
   for (const DeviceArray& rows : values) {

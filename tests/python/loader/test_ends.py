@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -254,3 +255,35 @@ for iterator in iterators:
 def test_a_program_that_ends_in_mid_epoch_says_nothing(first: str, tmp_path: Path) -> None:
     """A free-threaded Python empties modules before it ends generators: of ours all, or some."""
     run_python(f"{first}\npath = {str(tmp_path / 'rows.parquet')!r}\n{IN_MID_EPOCH}")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"shuffle": True},
+        {"on_error": "skip"},
+        {"batching": arrowdl.Buckets("tokens")},
+        {"batching": arrowdl.Pack("tokens", 4)},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["table", "parquet"])
+def test_a_dropped_loader_releases_its_source_at_once(
+    kind: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    """No cycle keeps a large table until the collector runs."""
+    source: Any = pa.table({"tokens": [[i] * (i % 3 + 1) for i in range(100)]})
+    if kind == "parquet":
+        pq.write_table(source, tmp_path / "a.parquet")
+        source = tmp_path / "a.parquet"
+    gc.collect()
+    gc.disable()
+    try:
+        loader = arrowdl.Loader(source, 4, framework="numpy", **options)
+        next(iter(loader))
+        read = weakref.ref(loader._source)
+        del loader
+        assert read() is None
+    finally:
+        gc.enable()

@@ -648,3 +648,12 @@ def test_errors_of_the_source_reach_the_training() -> None:
     next(batches)
     with pytest.raises(OSError, match="disk on fire"):
         list(batches)
+
+
+def test_a_stream_has_no_length_whatever_the_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks neither the environment nor a framework for the ranks."""
+    monkeypatch.setenv("RANK", "x")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    loader = arrowdl.Loader(TABLE.to_reader, 2, framework="numpy")
+    with pytest.raises(TypeError, match="a Loader over a stream has no length"):
+        len(loader)

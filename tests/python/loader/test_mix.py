@@ -661,3 +661,32 @@ def test_worker_processes_have_the_steps(tmp_path: Path) -> None:
     ) as loader:
         for _ in range(2):
             assert [b["id"].tolist() for b in loader] == [b["id"].tolist() for b in alone]
+
+
+def test_loaders_with_dictionaries_in_lists(tmp_path: Path) -> None:
+    """The mixture gives its own copies other codes: they read their dictionaries by these."""
+    for name, values in (("a", "pqrs"), ("b", "qzpy")):
+        table = pa.table(
+            {
+                "top": pa.array(list(values)).dictionary_encode(),
+                "list": pa.ListArray.from_arrays(
+                    pa.array(range(5), pa.int32()), pa.array(list("uvuv")).dictionary_encode()
+                ),
+            }
+        )
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    loaders = {name: make_reader(tmp_path / f"{name}.parquet") for name in "ab"}
+    mixture = arrowdl.Loader.mix(
+        loaders,
+        weights={"a": 1, "b": 1},
+        ranks=arrowdl.Ranks(global_batch_size=4, splits=1),
+        framework="numpy",
+    )
+    codes = np.concatenate([batch["top"] for batch in mixture])
+    values = [mixture.vocabulary("top")[int(code)].as_py() for code in codes]
+    assert sorted(values) == sorted("pqrsqzpy")
+    assert loaders["b"].vocabulary("top").to_pylist() == list("qzpy")
+
+
+def make_reader(path: Path) -> arrowdl.Loader:
+    return arrowdl.Loader(path, 2, framework="numpy")

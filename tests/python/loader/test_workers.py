@@ -435,3 +435,14 @@ def test_a_script_without_a_guard_is_told(tmp_path: Path) -> None:
 def test_a_partial_is_a_transform() -> None:
     transform = partial(dict, more=1)
     assert [batch["more"] for batch in Loader(TABLE, 50, num_workers=1, transform=transform)]
+
+
+@pytest.mark.parametrize("batching", [arrowdl.Pack("tokens", 4), arrowdl.Buckets("tokens")])
+def test_workers_get_no_report(batching: Any) -> None:
+    """It is of the training's process, and pickle may refuse it."""
+    lock = threading.Lock()
+    table = pa.table({"tokens": pa.array([[i] for i in range(20)], pa.list_(pa.int32()))})
+    report = arrowdl.Report(every=1_000, function=lambda stats: lock.locked())
+    options: dict[str, Any] = {"batching": batching, "progress": report, "num_workers": 1}
+    with arrowdl.Loader(table, 2, framework="numpy", **options) as loader:
+        assert sum(1 for _ in loader) == len(loader)
