@@ -548,3 +548,24 @@ def test_states_of_buckets_move_to_the_size_of_auto(
         for other in {60, 300, largest} - {size}:
             with pytest.raises(ValueError, match=r'window=.*"auto" takes those'):
                 make(other).load_state_dict(state)
+
+
+def test_a_long_table_is_cut_into_no_more_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time to the first batch and the memory for an order do not grow with the rows."""
+    rows = 2**26
+    zeros = pa.Array.from_buffers(pa.uint8(), rows, [None, pa.py_buffer(bytes(rows))])
+    source = TableSource(pa.table({"x": zeros}), None).cut_for_shuffle(1_000)
+    assert len(source.units) <= 2**14
+    assert sum(source.units) == rows
+
+    sliced: list[int] = []
+    find_slices = source._find_slices
+
+    def note(start: int, stop: int) -> Iterator[tuple[int, slice]]:
+        sliced.append(start)
+        return find_slices(start, stop)
+
+    monkeypatch.setattr(source, "_find_slices", note)
+    stream = source.read(range(len(source.units)))
+    assert len(next(stream)) == source.units[0]
+    assert sliced == [0]

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Self
 
 from arrowdl import _core
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 # Small blocks of a table mix well when they are permuted; large ones cost less to put together.
 _BLOCKS_OF_BUFFER = 512
 _MOST_BLOCK_ROWS = 4_096
-_MOST_BLOCKS = 2**17
+# A table of any length has at most that number: the time to the first batch, and the memory for the
+# order, do not grow with its rows.
+_MOST_BLOCKS = 2**14
 # Gathering so many bytes takes less time than starting a thread.
 _SMALL_BYTES = 2**17
 
@@ -42,17 +44,23 @@ class ChunkSource(IndexedSource):
     def _set_units(self, rows: int) -> None:
         """Cut units of `rows` rows; the chunks may depend on the threads that made the table."""
         self._unit_rows = rows
-        self.units = [min(rows, self._total - start) for start in range(0, self._total, rows)]
+        whole, rest = divmod(self._total, rows)
+        self.units = [rows] * whole + [rest] * (rest > 0)
 
     def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
         self._load()
-        starts = [unit * self._unit_rows for unit in units]
-        parts = [
-            self._arrays[i][rows]
-            for start, unit in zip(starts, units, strict=True)
-            for i, rows in self._find_slices(start, start + self.units[unit])
-        ]
-        return self._check(_core.chain(parts or [self._arrays[0][:0]]))
+        first = _core.chain([*self._slice_units(units[:1])] or [self._arrays[0][:0]])
+        if len(units) < 2:
+            return self._check(first)
+        arrays = chain(first, self._slice_units(units[1:]))
+        return self._check(_core.read_arrays(arrays, first.schema, first.device_type))
+
+    def _slice_units(self, units: Sequence[int]) -> Iterator[_core.DeviceArray]:
+        """Yield the rows of units, an array for each chunk that has some."""
+        for unit in units:
+            start = unit * self._unit_rows
+            for i, rows in self._find_slices(start, start + self.units[unit]):
+                yield self._arrays[i][rows]
 
     def find_arrays(self) -> list[_core.DeviceArray]:
         self._load()
@@ -80,7 +88,7 @@ class ChunkSource(IndexedSource):
 
     def cut_for_shuffle(self, rows: int) -> ChunkSource:
         cut = copy(self)
-        block = min(_MOST_BLOCK_ROWS, max(rows // _BLOCKS_OF_BUFFER, self._total // _MOST_BLOCKS))
+        block = max(min(_MOST_BLOCK_ROWS, rows // _BLOCKS_OF_BUFFER), self._total // _MOST_BLOCKS)
         cut._set_units(max(1, self._total if rows >= self._total else block))
         return cut
 
