@@ -78,9 +78,10 @@ CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
 .PHONY: lint format types build test-cpp test-python side-by-side test-pythons check-package check-compilers
 # With TIDY=1 clang-tidy too, which takes a minute on two cores.
-lint: $(VENV)/.dev $(if $(TIDY),build $(VENV)/.tidy)  ## ruff, clang-format, codespell
+lint: $(VENV)/.dev $(if $(TIDY),build $(VENV)/.tidy)  ## ruff, clang-format, codespell, phrases of prose
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/python tools/lint_prose.py
 	@echo $(CPP_FILES) | xargs -n 16 -P $(JOBS) $(BIN)/clang-format --dry-run -Werror
 	$(BIN)/codespell
 	$(if $(TIDY),@find cpp/src -name '*.cpp' | xargs -n 4 -P $(JOBS) $(BIN)/clang-tidy -p build/dev --quiet)

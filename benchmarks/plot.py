@@ -39,7 +39,7 @@ def plot(data: dict[str, Any], path: Path) -> None:
     axes.set_yticks(range(len(rows)), [_label(row) for row in rows], fontsize=9)
     most = max(max(row["ratio"], row["target"]) for row in rows)
     axes.set_xlim(0, most * 1.6)  # room for the numbers
-    # Of the figure, not of the axes: the labels leave these half of the width.
+    # A label of the figure: the axes have only half of the width.
     figure.supxlabel("our time : the peer's time (a black mark is the target, shorter is better)")
     title = "arrowdl compared with its peers on the CPU, medians of one run"
     figure.suptitle(title, x=0.01, horizontalalignment="left")

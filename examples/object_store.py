@@ -46,7 +46,7 @@ def make_loader(url: str, plan: Path | None) -> arrowdl.Loader:
 
 
 def train(loader: arrowdl.Loader, weights: np.ndarray, steps: int) -> int:
-    """Train for at most so many steps of an epoch; return how many there were."""
+    """Train for at most `steps` steps of an epoch; return how many there were."""
     done = 0
     for batch in loader:
         x, y = batch["features"], batch["y"]

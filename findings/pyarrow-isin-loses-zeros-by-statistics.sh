@@ -5,7 +5,7 @@
 # The data has no -0.0. Writers give a row group of zeros the bounds -0.0 and 0.0, as Parquet's
 # specification asks, since they may have either sign. pyarrow finds both bounds equal, and asks
 # the filter of the lower one, -0.0, in place of the rows. A comparison takes it for 0.0; a set
-# does not. Of row groups of 100 times 0.0, 1.0 and 2.0, isin([0.0, 2.0]) keeps 100 rows.
+# does not. With row groups of 100 times 0.0, 1.0 and 2.0, isin([0.0, 2.0]) keeps 100 rows.
 #
 # Output (rows of the table, of the file):
 #   double: the bounds of the zeros are -0.0 and 0.0

@@ -197,7 +197,7 @@ def rehearse(scratch: Path, files: list[Path], version: str) -> str:
 
 
 def lend_libraries(python: Path) -> None:
-    """What the demo imports, of this environment; arrowdl's editable install is none of it."""
+    """Lend the demo the libraries of this environment, without arrowdl's editable install."""
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
     done = subprocess.run(
         [python, "-c", ask], check=True, capture_output=True, text=True, env=CLEAN

@@ -6,7 +6,7 @@
 #
 # CHECK is `build`, or `syntax`: the compiler's front end alone, in a tenth of the time, and no test
 # runs. `alone` is `syntax` for each file by itself, so that none lacks an #include. TESTS are the standards whose tests are built and run: all by default. BUILD_TYPE is
-# Release, or Debug, without the optimiser. A compiler that the machine lacks is no failure.
+# Release, or Debug, without the optimiser. A compiler that the machine lacks is not a failure.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 

@@ -7,7 +7,7 @@
 # one that has to be built first, which takes minutes, is not.
 # LIBRARIES are installed where they have a wheel, of another version than the pinned one if need be.
 # A file of TESTS that imports a missing one is left out, and a test that needs it is skipped. DLPACK
-# is the folder of dlpack/dlpack.h. A Python that cannot be had is no failure.
+# is the folder of dlpack/dlpack.h. A Python that is not available is not a failure.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 

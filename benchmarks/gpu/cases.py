@@ -66,7 +66,7 @@ def make_call_names() -> Names:
 
 
 BUSY_CYCLES = 200_000_000
-"""Of the GPU's clock: a tenth of a second, many thousand times what a call takes."""
+"""Cycles of the GPU's clock: a tenth of a second, many thousand times what a call takes."""
 
 
 def has_waited(statement: str, names: Names) -> bool:

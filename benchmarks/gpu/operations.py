@@ -14,7 +14,7 @@ from benchmarks.gpu.cases import Names
 
 OPERATION_ROWS = 1 << 28
 WIDE = 32  # elements of a wide row, of 4 bytes
-SHUFFLED = 16  # one of so many rows: the host makes the order
+SHUFFLED = 16  # a shuffle has a 16th of the rows: the host makes the order
 TARGET = 0.8  # of the bandwidth that a copy has, for rows that fill what a GPU reads at once
 
 

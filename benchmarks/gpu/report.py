@@ -30,7 +30,7 @@ class CopyResult:
     others: list[Timing]
 
     def share(self, timing: Timing) -> float:
-        """Of the bandwidth that a copy of pinned memory has."""
+        """Return the share of the bandwidth that a copy of pinned memory has."""
         return self.pinned.median / timing.median
 
     def bandwidth(self, timing: Timing) -> float:

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks/results"
 DATA = ROOT / "build/benchmark-data"
 FULL = Budget(loop_seconds=0, total_seconds=12.0, min_rounds=7)
-# Of peers that take seconds where ours takes milliseconds.
+# For peers that take seconds where arrowdl takes milliseconds.
 PEERS = Budget(loop_seconds=0, total_seconds=4.0, min_rounds=3)
 QUICK = Budget(loop_seconds=0, total_seconds=0, min_rounds=2)
 

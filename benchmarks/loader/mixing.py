@@ -64,7 +64,7 @@ def measure(name: str) -> dict[str, float]:
         subprocess.run(write, check=True)
         list(arrowdl.Loader(pa.table({"x": [1.0]}), 1, framework="numpy"))  # imports
         before = read_memory("VmRSS")
-        Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts anew
+        Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
         start = time.perf_counter()
         ranks = arrowdl.Ranks(splits=case.splits)
         loader = arrowdl.Loader(path, batch_rows, framework="numpy", shuffle=True, ranks=ranks)

@@ -21,9 +21,9 @@ NAMES = ("emb", "tab")
 
 
 def make_random_cases(folder: Path) -> Iterator[Case]:
-    """Random rows of the tables of `data.write_files`, in memory.
+    """Take random rows of the tables of `data.write_files`, in memory.
 
-    Of lists of numbers, which samplers give, and of tensors, which torch's function takes.
+    The row numbers are lists, as samplers give them, and tensors, as torch's function takes them.
     """
     for name in NAMES:
         with pa.memory_map(str(folder / f"{name}.arrow")) as file:

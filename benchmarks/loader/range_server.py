@@ -32,7 +32,7 @@ ADMIN = "/-/"  # what is below asks for the counts
 class Link:
     """The line that all connections share: `bandwidth` bytes a second, 0 for no limit.
 
-    Of the requests, a share of `stragglers` is answered much later, as drawn from a fixed seed.
+    A share `stragglers` of the requests, drawn from a fixed seed, is answered much later.
     """
 
     def __init__(self, latency: float, bandwidth: float, stragglers: float = 0.0) -> None:

@@ -270,7 +270,7 @@ def _print_probe(name: str, kind: str) -> None:
     _drain(arrowdl.Loader(pa.table({"x": [1.0]}), 1))  # imports
     begin = _make_pass(shape, _write_files(shape, DATA), kind)
     before = read_memory("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts anew
+    Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
     first = []
     for _ in range(FIRST_BATCHES):
         start = time.perf_counter()
@@ -410,10 +410,7 @@ def _has_tensors_only(schema: pa.Schema) -> bool:
 
 
 def _loop_by_hand(shape: Shape, paths: list[Path], shuffle: bool) -> None:
-    """What is written without a loader: row groups as tensors, divided into dicts of tensors.
-
-    A batch ends with its row group. A shuffle permutes the rows of each row group.
-    """
+    """Read row groups as tensors and divide each into dicts; permute its rows to shuffle."""
     for table in _read_parts(shape, paths):
         tensors = [to_tensor(column) for column in table.columns]
         if shuffle:

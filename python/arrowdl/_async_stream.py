@@ -115,7 +115,7 @@ class AsyncDeviceStream:
         changed: asyncio.Future[None] = loop.create_future()
 
         def wake() -> None:  # on a thread of the producer
-            with suppress(RuntimeError):  # the loop is closed: nobody waits
+            with suppress(RuntimeError):  # the loop is closed, and does not wait
                 loop.call_soon_threadsafe(_finish, changed)
 
         self._is_read = True

@@ -47,9 +47,9 @@ class Config:
           called on any thread, with the GIL.
 
         ``DeviceArray.to`` and ``DeviceStream.to`` take one for a single copy. The memory is freed
-        when no work uses it. If there is none, arrowdl empties its pool, and for the pool's own
-        memory the caches of torch and CuPy, and tries once more. TypeError or ValueError for
-        anything else.
+        when no work uses it. Out of memory, arrowdl empties its pool, and for the pool's own memory
+        the caches of torch and CuPy, and tries once more. Any other value raises TypeError or
+        ValueError.
         """
         return _allocator[0]
 
@@ -79,9 +79,8 @@ class Config:
 
         Shuffles, rebatches, packing and copies to pinned memory use them, from some 512 KiB on, for
         rows in random order from some 128 KiB or 4,096 values on; one operation at a time. Idle
-        threads end. The default is ``OMP_NUM_THREADS``, else the number
-        of processors of this process, 8 at most; 1 in worker processes of a Loader. ValueError for
-        less than 1.
+        threads end. The default is ``OMP_NUM_THREADS``, else the number of processors of this
+        process, 8 at most; 1 in worker processes of a Loader. Less than 1 raises ValueError.
         """
         return _core.num_threads()
 
@@ -94,8 +93,8 @@ class Config:
         """The bytes of memory that may wait for GPU streams before release, 1 GiB by default.
 
         While more memory waits, `DeviceArray.to`, the Loader and other work that allocates on a
-        device wait on the host. A thread that drops memory does not wait. ValueError for less than
-        0.
+        device wait on the host. A thread that drops memory does not wait. Less than 0 raises
+        ValueError.
         """
         return _core.release_limit()
 
@@ -109,8 +108,8 @@ class Config:
 
         Copies allocate the memory in blocks of 64 KiB to 4 MiB, and reuse it. A copy that finds all
         blocks in use waits on the host for an earlier copy. Each thread that copies may always have
-        one block. A lower limit releases blocks when no copy uses them. ValueError for less than
-        0.
+        one block. A lower limit releases blocks when no copy uses them. Less than 0 raises
+        ValueError.
         """
         return _core.staging_limit()
 

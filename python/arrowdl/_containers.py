@@ -45,8 +45,8 @@ def read_frame(frame: Any) -> _core.DeviceArray | None:
     """Return a pandas frame of NumPy numbers as a struct array of its memory.
 
     pandas' own export takes some hundred microseconds a column. Returns None for other objects, and
-    for frames that it exports differently: with an index that is a column, names that are no
-    strings, NaN (which become nulls), columns that are strided or no plain numbers.
+    for frames that it exports differently: with an index that is a column, names that are not
+    strings, NaN (which become nulls), columns that are strided or not plain numbers.
     """
     pandas = sys.modules.get("pandas")
     if pandas is None or type(frame) is not pandas.DataFrame:
@@ -91,7 +91,7 @@ def _mapping(tensors: Any, options: dict[str, Any]) -> _core.DeviceArray:
         raise TypeError(explain_unread("to_arrow_device", tensors))
     if getattr(type(tensors), "_is_non_tensor", False):  # of tensordict
         raise TypeError(
-            f"{type(tensors).__name__} has data that is no tensor, which has no rows for Arrow: "
+            f"{type(tensors).__name__} has data that is not a tensor, which has no rows for Arrow: "
             "leave it out, TensorDict.exclude()"
         )
     if not len(tensors) and options.get("stream") is not None:

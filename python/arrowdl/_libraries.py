@@ -30,24 +30,12 @@ def _name_splits(splits: Any) -> str:
 
 
 class Advice(NamedTuple):
-    """What to pass instead of an object of some classes of a module.
+    """What to pass instead of an object of some classes of a module."""
 
-    Attributes
-    ----------
-    module : str
-        That defines the classes, or a package of it.
-    classes : tuple of str
-        Their names; those of base classes work, too.
-    text : str, or a function of the object
-        For functions of arrays and streams.
-    of_loader : str
-        For a Loader, if it is something else.
-    """
-
-    module: str
-    classes: tuple[str, ...]
-    text: str | Callable[[Any], str]
-    of_loader: str = ""
+    module: str  # that defines the classes, or a package of it
+    classes: tuple[str, ...]  # their names; those of base classes work, too
+    text: str | Callable[[Any], str]  # for functions of arrays and streams
+    of_loader: str = ""  # for a Loader, if it is something else
 
 
 ADVICE = (
@@ -306,15 +294,11 @@ def find_advice(obj: Any, *, of_loader: bool = False) -> str:
     return ""
 
 
-def explain_unread(function: str, obj: Any) -> str:
-    """Return the message for an object that a function cannot read.
-
-    Parameters
-    ----------
-    function : str
-        Such as "to_torch".
-    obj : object
-    """
+def explain_unread(
+    function: str,  # such as "to_torch"
+    obj: Any,
+) -> str:
+    """Return the message for an object that a function cannot read."""
     if isinstance(obj, type):
         return f"{function}() cannot read the class {name_class(obj)}: pass an instance of it"
     start = f"{function}() cannot read an object of type {name_class(obj)}: "
@@ -399,10 +383,7 @@ def open_stream(obj: Any) -> Any:
 
     Returns None for other objects, which may be iterables of arrays.
 
-    Raises
-    ------
-    TypeError
-        `obj` is something else that arrowdl knows, such as a tensor or a path.
+    Raises TypeError if `obj` is something else that arrowdl knows, such as a tensor or a path.
     """
     if is_of(obj, "pyarrow._dataset", "Scanner"):
         return obj.to_reader()

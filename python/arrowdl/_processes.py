@@ -30,8 +30,8 @@ def _reduce(array: _core.DeviceArray) -> Any:
     try:
         description, descriptor = _core.make_shared_copy(array)
         try:
-            # Also in the arguments of a process that is being spawned, which would inherit the
-            # descriptor by its number: nobody would know when to close it here.
+            # Also in the arguments of a process that is being spawned. It would inherit the
+            # descriptor by its number, and it would be unknown when to close it here.
             memory = None if descriptor < 0 else resource_sharer.DupFd(descriptor)
         finally:
             if descriptor >= 0:

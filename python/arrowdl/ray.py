@@ -41,13 +41,13 @@ class ShardLoader(Loader):
     Raises
     ------
     TypeError
-        `shard` is no shard or dataset of Ray.
+        `shard` is not a shard or dataset of Ray.
     ValueError
         `ranks` has a `rank` and a `world_size`.
 
     Notes
     -----
-    As usual in Ray, an epoch begins when all shards of a split ask for it.
+    As usual in Ray, an epoch begins when all shards of a split have requested it.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class ShardLoader(Loader):
         return super().state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> NoReturn:
-        """Not supported: Ray assigns blocks to shards anew in each epoch.
+        """Not supported: Ray assigns other blocks to shards in each epoch.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class ShardLoader(Loader):
             Always.
         """
         raise NotImplementedError(
-            "Ray assigns the blocks of a dataset to the shards anew in each epoch, so rows would "
+            "Ray assigns the blocks of a dataset to other shards in each epoch, so rows would "
             "be lost or read twice: resume at the start of an epoch, or give a Loader the files "
             "themselves"
         )

@@ -97,7 +97,7 @@ def test_batches_of_worker_processes(parquet: Path) -> None:
 
 @pytest.mark.sanitize
 def test_rows_by_their_numbers(source: Any) -> None:
-    """Of the host, copied to the GPU; and of the GPU, gathered there."""
+    """Rows of the host are copied to the GPU; rows of the GPU are gathered there."""
     here = arrowdl.Loader(source, BATCH).map_dataset()
     there = arrowdl.Loader(source, BATCH, device="cuda").map_dataset()
     batches = [arrowdl.from_arrow(b).to("cuda") for b in TABLE.to_batches(max_chunksize=7_000)]

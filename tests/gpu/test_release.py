@@ -1,4 +1,4 @@
-"""Memory whose owner would write it anew while others still read it.
+"""Memory whose owner would write to it while others still read it.
 
 torch's allocator hands a block out again as soon as its tensor is dropped, to the stream that it
 was made on. A reader on another stream is late here: it spins first.

@@ -1,4 +1,4 @@
-"""torch on real streams: nobody waits, and everybody sees what was written before."""
+"""torch on real streams: the host does not wait, and each reader sees what was written before."""
 
 from __future__ import annotations
 
@@ -199,9 +199,9 @@ def test_what_is_no_stream_is_refused(tensor: Any, stream: Any) -> None:
         lambda: array.wait(stream),
         lambda: array.record_stream(stream),
     ):
-        with pytest.raises(BufferError, match="is no stream of cuda:0"):
+        with pytest.raises(BufferError, match="is not a stream of cuda:0"):
             use()
-    with pytest.raises(BufferError, match="is no stream of cuda:0"):
+    with pytest.raises(BufferError, match="is not a stream of cuda:0"):
         arrowdl.to_arrow_device(tensor, stream=stream)
 
 

@@ -192,7 +192,7 @@ def test_synchronize_waits_on_the_host(memory: Memory) -> None:
 def test_the_event_of_a_queue(memory: Memory, queue: Any) -> None:
     with Gate() as gate:
         gate.hold(queue)
-        filled = memory.fill(queue, 7.0)  # nobody flushes the queue: arrowdl has to
+        filled = memory.fill(queue, 7.0)  # the queue is not flushed: arrowdl has to
         array = Producer(memory, filled).array()
         assert not array.is_ready()
         gate.open()
@@ -350,7 +350,7 @@ def test_the_event_is_released_once(memory: Memory) -> None:
         array.is_ready()
         del array
         gc.collect()
-        assert gate.event.reference_count == before  # nobody gave us one
+        assert gate.event.reference_count == before  # no reference was taken
 
 
 def test_a_consumers_queue_waits_instead_of_the_host(memory: Memory, queue: Any) -> None:
@@ -405,13 +405,13 @@ def test_what_is_no_queue_is_refused(memory: Memory) -> None:
     array = Producer(memory).array()
     with Gate() as gate:
         for stream in (0, 1.5, "queue", object(), gate.event, memory.buffer, CONTEXT):
-            with pytest.raises(BufferError, match="is no stream of opencl:0"):
+            with pytest.raises(BufferError, match="is not a stream of opencl:0"):
                 array.wait(stream)
-            with pytest.raises(BufferError, match="is no stream of opencl:0"):
+            with pytest.raises(BufferError, match="is not a stream of opencl:0"):
                 array.__dlpack__(stream=stream)
             made = memory.tensor()
             capsule = made.capsule()
-            with pytest.raises(BufferError, match="is no stream of opencl:0"):
+            with pytest.raises(BufferError, match="is not a stream of opencl:0"):
                 arrowdl.to_arrow_device(capsule, stream=stream)
             assert made.released == 0
     with pytest.raises(TypeError, match="needed, got None"):

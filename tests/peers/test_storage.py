@@ -312,7 +312,7 @@ def go_on(rank: subprocess.Popen[str]) -> None:
 
 
 def test_a_rank_is_killed_and_others_go_on(server: S3Server) -> None:
-    """Of two ranks one is killed, and the other reads on; one rank resumes at the common state."""
+    """One of two ranks is killed, the other reads on, and one rank resumes at the common state."""
     ranks = [start_rank(server, rank, 2) for rank in range(2)]
     rows: list[int] = []
     for i in range(5):

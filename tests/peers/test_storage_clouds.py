@@ -276,7 +276,7 @@ def test_revisions_of_hugging_face(hub: Hub, revision: str, way: str) -> None:
 
 @pytest.mark.parametrize("way", ["url", "file system"])
 def test_a_plan_of_another_revision(hub: Hub, way: str, tmp_path: Path) -> None:
-    """It is an error that names both; a branch that moved since the plan was made is none."""
+    """It is an error that names both, unless a branch moved since the plan was made."""
     hub.branches.update({"v1": "0" * 40, "dev": "0" * 40})
     hub.commit("a", {path: dump(1_000) for path in PARQUET} | IPC)  # of main
     options: dict[str, Any] = {"storage_options": {"endpoint": hub.address, "token": HUB_TOKEN}}

@@ -275,7 +275,7 @@ def test_ranges_of_the_wrong_length_are_an_error(web: OddServer, change: int) ->
 
 
 def test_ranges_of_another_place_are_an_error(web: OddServer) -> None:
-    """Of the right length: the server's own Content-Range says where they are from."""
+    """The ranges have the right length: the server's Content-Range says where they are from."""
     loader = load(list_files(web))
 
     def shift(handler: Any, status: int, headers: dict[str, str], data: bytes) -> Any:

@@ -156,7 +156,7 @@ def test_a_plan_opens_a_table_without_a_request(table: Any, server: S3Server) ->
     options: dict[str, Any] = {"framework": "numpy", "retries": FEW}
     first = arrowdl.Loader(table, 16, **group(**options))
     plan = first.plan()
-    aim(table, 1)  # where nobody answers
+    aim(table, 1)  # where no server answers
     arrowdl.Loader(table, 16, **group(plan=plan, shuffle=True, **options))
     aim(table, server.port)
     again = arrowdl.Loader(table, 16, **group(plan=plan, **options))
@@ -180,7 +180,7 @@ def test_rank_0_lists_a_table_for_all(
     for rank in range(2):
         share_plan(Group(rank, told), monkeypatch)
         ranks.append(arrowdl.Loader(table, 16, **group(rank=rank, world_size=2, **options)))
-        aim(table, 1)  # where nobody answers rank 1
+        aim(table, 1)  # where no server answers rank 1
     assert len(ranks[1]._source.files.footers.list_footers()) == ROWS // 100
     assert len(read_ids(ranks[0])) == ROWS // 2
     aim(table, server.port)
@@ -289,7 +289,7 @@ for keys in ([*KEYS.values(), token], []):
 
 
 def test_session_tokens_are_nowhere(tmp_path: Path, server: S3Server) -> None:
-    """Of both tables and of a URL, in options and then in variables of a program of its own."""
+    """The tokens of both tables and of a URL, in options and then in variables of a program."""
     token = "tokenofatest/withslash+"
     write_delta(tmp_path, server.port)
     write_iceberg(tmp_path, server.port)

@@ -343,7 +343,7 @@ def test_columns_beside_tensors_are_read(tmp_path: Path) -> None:
 
 
 def test_other_file_systems(path: str) -> None:
-    """That of deltalake, which object stores need, over the same files."""
+    """The file system of deltalake, which object stores need, over the same files."""
     from deltalake.fs import DeltaStorageHandler
 
     table = DeltaTable(path)

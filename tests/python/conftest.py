@@ -65,22 +65,17 @@ def _held_by_modules() -> Iterator[int]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _quick_collections(_held_by_modules: int) -> None:
-    """Keep collections from what stays: torch and jax, what they keep, the results of tests.
-
-    Looking through those takes as long as a hundred tests, and longer with each module.
-    """
+    """Keep collections from what stays: torch and jax, what they keep, the results of tests."""
     gc.collect()
-    gc.freeze()
+    gc.freeze()  # looking through these takes as long as a hundred tests
 
 
 @pytest.fixture(autouse=True)
 def _nothing_leaks(_held_by_modules: int) -> Iterator[None]:
-    """Whatever a test makes of foreign or exported memory is released when the test is over.
-
-    Each is held to the same count, so that no leak hides behind what an earlier test left. Threads
-    that read ahead give back what they hold in their own time.
-    """
+    """Check that a test releases all foreign and exported memory that it takes."""
     yield
+    # Each test has the same count, so that no leak hides behind one of an earlier test. Threads
+    # that read ahead release what they hold a little later.
     if _live_objects() != _held_by_modules:
         for name in ("last_exc", "last_value", "last_traceback"):  # the locals of a failed test
             if hasattr(sys, name):

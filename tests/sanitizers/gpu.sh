@@ -4,9 +4,9 @@
 # Without tests of ordering: under compute-sanitizer every call may wait. It does not know that a query
 # of an event may have found it complete: of races between streams it checks one kind, and of that not
 # what a query orders (memory of empty arrays, which work never used, a batch whose columns are ready
-# when it is made, and lists whose values are). Of the host's frames it would keep what Python's refer
-# to, and it takes the GIL for them in calls that torch's allocator makes under a lock: it shows none.
-# Not being pinned memory is an error to the driver, and an answer to us. Of racecheck nothing is left
+# when it is made, and lists whose values are). With host frames it would keep what Python's frames refer
+# to, and take the GIL in calls that torch's allocator makes under a lock: so it shows no host frames.
+# Not being pinned memory is an error to the driver, and an answer to us. racecheck has nothing
 # to find: our kernels share no memory of a block.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

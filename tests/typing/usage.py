@@ -19,7 +19,7 @@ def functions(tensor: SupportsDLPack, table: SupportsArrowStream) -> None:
     assert_type(arrowdl.to_arrow_device(tensor, copy=True, layout="list"), DeviceArray)
     assert_type(arrowdl.to_arrow_device(tensor, bool_as="bits", mask=b"\x01"), DeviceArray)
     assert_type(arrowdl.from_arrow(table), DeviceArray)
-    # Frameworks are no dependencies, so what they get is theirs to name.
+    # Frameworks are not dependencies, so their tensors have no type here.
     assert_type(arrowdl.to_torch(table), Any)
     assert_type(arrowdl.to_jax(table, nulls="nan", stack=True), Any)
     assert_type(arrowdl.to_numpy(table, nulls="fill", ragged="padded"), Any)

@@ -156,12 +156,13 @@ void DeviceStream::call_opener() {
   is_typed_ = true;
 }
 
-/// Of a stream that `opener`, which returns another DeviceStream, opens when it is first used.
+/// Returns a stream that calls `opener`, which returns another DeviceStream, when it is first used.
 DeviceStream open_later(const py::object& opener) {
   return DeviceStream(share_object(opener.ptr()));
 }
 
-/// Of the arrays of a Python iterator, none of which is read before it is requested.
+/// Returns a stream of the arrays of a Python iterator, which reads no array before it is
+/// requested.
 py::object read_arrays(const py::object& iterator, const py::object& schema, int32_t device_type) {
   const auto parsed = read_requested_schema(schema.attr("__arrow_c_schema__")().ptr());
   return wrap(iterate(iterator, parsed, device_type));

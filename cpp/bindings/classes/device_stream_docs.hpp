@@ -441,7 +441,7 @@ DeviceStream
 Raises
 ------
 TypeError
-    `obj` is none of these; the error says what to pass instead.
+    `obj` is not one of these; the error says what to pass instead.
 ValueError
     `obj` is an empty iterable.
 RuntimeError

@@ -26,7 +26,7 @@ void read_pack_padding(const ConvertOptions& options, const PackedColumn& column
   if (is_set == 0) return;
   if (column.dtype == nullptr) {
     raise_value_error("pad_value=", py::repr(options.pad_value).cast<std::string>(),
-                      " is no value of column \"", type.name(), "\", ", to_string(type),
+                      " is not a value of column \"", type.name(), "\", ", to_string(type),
                       ": give 0, or a mapping from column names to values");
   }
   pack->padding.push_back({column.column, read_padding(options, *column.dtype).element});

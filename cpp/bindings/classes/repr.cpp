@@ -16,7 +16,7 @@ std::string describe_nulls(const DeviceArray& array) {
     if (count < 0) return "nulls not counted";
     return count == 0 ? "no nulls" : concat(count, count == 1 ? " null" : " nulls");
   } catch (const Error&) {
-    return "nulls not counted";  // nobody can wait for the bitmap
+    return "nulls not counted";  // the bitmap cannot be waited for
   }
 }
 

@@ -115,7 +115,7 @@ Make a capsule of a C struct that its caller owns, and keeps until the capsule i
 Parameters
 ----------
 address : int
-    Of an ArrowSchema, ArrowArray, DLManagedTensor or another struct that has capsules.
+    The address of an ArrowSchema, ArrowArray, DLManagedTensor or another struct that has capsules.
 name : str
     The name of such capsules.
 

@@ -58,7 +58,7 @@ DeviceArray
 Raises
 ------
 TypeError
-    `obj` has no Arrow protocol and is no frame.
+    `obj` has no Arrow protocol and is not a frame.
 ValueError
     A struct or frame is malformed, a capsule was consumed before, or ``copy=True``.
 BufferError

@@ -87,14 +87,14 @@ void refuse_bool(PyObject* item, py::object* known) {
   if (!dtype || dtype.is(*known)) return;
   const auto text = py::str(dtype).cast<std::string>();
   if (text.find("bool") != std::string::npos)
-    raise_type_error("a bool is no row number: ", kAdvice);
+    raise_type_error("a bool is not a row number: ", kAdvice);
   *known = std::move(dtype);
 }
 
 void append_item(PyObject* item, py::object* known_dtype, NumberWriter* writer) {
   py::object number = py::reinterpret_borrow<py::object>(item);
   if (PyLong_CheckExact(item) == 0) {
-    if (PyBool_Check(item)) raise_type_error("a bool is no row number: ", kAdvice);
+    if (PyBool_Check(item)) raise_type_error("a bool is not a row number: ", kAdvice);
     refuse_bool(item, known_dtype);
     number = checked(PyNumber_Index(item));
   }

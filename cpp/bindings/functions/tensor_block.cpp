@@ -22,7 +22,8 @@ namespace py = pybind11;
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kNoTensor = -1;  // an entry's number of dimensions
 
-/// Whether the error says that the object is no readable tensor, rather than that reading failed.
+/// Whether the error says that the object is not a readable tensor, rather than that reading
+/// failed.
 bool is_refusal(const Error& error) {
   return error.kind() == ErrorKind::kBuffer || error.kind() == ErrorKind::kType ||
          error.kind() == ErrorKind::kValue;
@@ -181,7 +182,7 @@ void register_tensor_block(py::module_& m) {
   py::class_<TensorBlock> type(m, "TensorBlock", py::is_final(),
                                "TensorBlock(leaves, frameworks)\n--\n\n"
                                "Host tensors that `write` copies into one block of memory.\n\n"
-                               "`frameworks` has None where a leaf is no tensor.");
+                               "`frameworks` has None where a leaf is not a tensor.");
   define_constructor(
       type,
       [](const py::object&, const py::sequence& leaves, const py::sequence& frameworks) {

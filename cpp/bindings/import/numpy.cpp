@@ -48,7 +48,7 @@ constexpr OtherKind kOtherKinds[] = {
 };
 
 [[noreturn]] void refuse(const std::string& name, std::string_view what, std::string_view advice) {
-  raise_buffer_error("a NumPy array of ", name, ", ", what, ", is no tensor: ", advice);
+  raise_buffer_error("a NumPy array of ", name, ", ", what, ", cannot become a tensor: ", advice);
 }
 
 /// The unit of a time, "ns" in "datetime64[ns]"; empty without one.

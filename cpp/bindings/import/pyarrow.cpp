@@ -17,7 +17,7 @@ namespace {
 
 namespace py = pybind11;
 
-// Of `prepare_pyarrow`, never freed.
+// Set by `prepare_pyarrow`, never freed.
 PyObject* metadata_keyword = nullptr;
 PyObject* version_keyword = nullptr;
 PyObject* newest_version = nullptr;

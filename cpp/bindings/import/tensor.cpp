@@ -290,7 +290,8 @@ class KnownDtypes {
 
 KnownDtypes known_dtypes;
 
-/// Whether the name of a dtype, such as "<dtype: 'string'>", says that its elements are no numbers.
+/// Whether the name of a dtype, such as "<dtype: 'string'>", says that its elements are not
+/// numbers.
 bool names_no_numbers(std::string_view name) {
   static constexpr std::string_view kNoNumbers[] = {"string", "str",      "bytes",  "unicode",
                                                     "object", "resource", "variant"};
@@ -330,7 +331,7 @@ void check_numbers(PyObject* object, const py::object& dtype) {
 TakenTensor take_view(ElementView view, Copy copy, PyObject* stream, Elements elements) {
   if (elements == Elements::kDlpacks) {
     raise_buffer_error("a NumPy array of ", view.time_format.empty() ? view.dtype->name : "times",
-                       " is no tensor of DLPack: pass array.view(\"uint",
+                       " cannot become a DLPack tensor: pass array.view(\"uint",
                        view.dtype->itemsize() * 8, "\")");
   }
   TakenTensor taken =

@@ -42,7 +42,7 @@ struct TensorCapsule<DLManagedTensorVersioned> {
 };
 
 /// A consumer moves the struct out by copying its bytes. The capsule frees `shell`, which releases
-/// a struct that nobody took.
+/// a struct that no consumer took.
 template <typename Owned>
 py::object make_arrow_capsule(Owned owned, const char* name) {
   auto shell = std::make_unique<Owned>(std::move(owned));
@@ -62,7 +62,7 @@ void destroy_tensor_capsule(PyObject* self) noexcept {
   OwnedTensor(static_cast<Managed*>(PyCapsule_GetPointer(self, TensorCapsule<Managed>::kName)));
 }
 
-/// Of a capsule whose struct is owned elsewhere: releases it unless a consumer took it.
+/// Destructor of a capsule whose struct is owned elsewhere: releases it unless a consumer took it.
 template <typename Struct>
 void release_borrowed(PyObject* self) noexcept {
   const PendingError pending;

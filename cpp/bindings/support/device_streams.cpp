@@ -23,7 +23,7 @@ bool is_rocm(int32_t type) { return type == kDLROCM || type == kDLROCMHost; }
 bool has_default(const Device& device) { return is_cuda(device.type) || is_rocm(device.type); }
 
 [[noreturn]] void raise_no_stream(const Device& device, PyObject* stream) {
-  raise_buffer_error("stream=", py::repr(stream).cast<std::string>(), " is no stream of ",
+  raise_buffer_error("stream=", py::repr(stream).cast<std::string>(), " is not a stream of ",
                      to_string(device),
                      ": pass its handle, its library's stream or queue object, or None");
 }

@@ -29,9 +29,9 @@ std::optional<StreamOfDevice> read_stream_of_device(const Device& device, PyObje
 /// CuPy with this handle. nullptr for another integer.
 std::shared_ptr<const void> find_stream_owner(const Device& device, PyObject* stream);
 
-/// The order that the `stream` of `__dlpack__` requests on `device`: the work of a given stream
-/// waits, for None the host waits, for -1 nobody. With None a consumer computes on the default
-/// stream.
+/// The order that the `stream` of `__dlpack__` requests on `device`: a stream waits with its later
+/// work, for None the host waits, for -1 the consumer orders the work itself. With None a consumer
+/// computes on the default stream.
 Order read_order(const Device& device, PyObject* stream);
 
 /// Records the default stream as a user of the memory of `array`, for consumers that name no

@@ -25,13 +25,13 @@ struct CopyOptions {
 };
 
 /// Copies the rows of `array`, nested values and dictionaries included, to new memory on `device`.
-/// Of each buffer it copies only the bytes of these rows. The result has one event for all copies.
-/// Returns `array` itself if it is on `device`; host-readable memory is only labelled as CPU
-/// memory. The host waits for a copy to the CPU, which has no event, for the first and last offsets
-/// of lists and strings on a device, and for pinned and managed memory whose nulls are not counted.
-/// Raises BufferError if a device has no runtime, for a stream of another runtime or under graph
-/// capture, for memory of a context (OpenCL), and for string and binary views on a device, whose
-/// sizes the host cannot read.
+/// It copies only those bytes of a buffer that belong to these rows. The result has one event for
+/// all copies. Returns `array` itself if it is on `device`; host-readable memory is only labelled
+/// as CPU memory. The host waits for a copy to the CPU, which has no event, for the first and last
+/// offsets of lists and strings on a device, and for pinned and managed memory whose nulls are not
+/// counted. Raises BufferError if a device has no runtime, for a stream of another runtime or under
+/// graph capture, for memory of a context (OpenCL), and for string and binary views on a device,
+/// whose sizes the host cannot read.
 DeviceArray copy_array(const DeviceArray& array, const Device& device, const CopyOptions& options);
 
 /// The same on a stream of arrowdl's own, without a wait for copies to a device.

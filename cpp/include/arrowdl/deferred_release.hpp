@@ -70,7 +70,8 @@ class RecordedStreams {
   /// 0: unknown.
   void release(std::shared_ptr<const void> owner, int64_t bytes = 0) noexcept;
   /// Waits on the host for the work that the streams hold now, without allocating: for callers that
-  /// have no memory to defer the release. False if nobody may wait, so that the memory has to stay.
+  /// have no memory to defer the release. False if waiting is not allowed, so that the memory has
+  /// to stay.
   bool wait() noexcept;
 
  private:
@@ -82,7 +83,7 @@ class RecordedStreams {
 void release_after(const Device& device, StreamHandle stream, std::shared_ptr<const void> owner,
                    std::shared_ptr<const void> stream_owner = {}, int64_t bytes = 0) noexcept;
 
-/// Work of a consumer on streams that it tells nobody, such as the compute stream of XLA.
+/// Work of a consumer on streams that it does not name, such as the compute stream of XLA.
 class ConsumerWork {
  public:
   /// Made when the consumer gets the memory: a forked child does not ask for the work of its

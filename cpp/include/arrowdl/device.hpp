@@ -54,9 +54,9 @@ const char* device_event_type(int32_t type) noexcept;
 /// "cpu:0", "cuda:1", or "device type 99:0" for a number without a row.
 std::string to_string(const Device& device);
 
-/// Whether the CPU may read memory on `device`, once its event is complete. Of managed memory the
-/// runtime knows: where a GPU has no concurrent access to it (Windows, WSL2, some Tegra), the CPU
-/// may not touch it while any work runs. Source: CUDA driver API, device attribute 89.
+/// Whether the CPU may read memory on `device`, once its event is complete. The runtime knows this
+/// for managed memory: where a GPU has no concurrent access to it (Windows, WSL2, some Tegra), the
+/// CPU may not touch it while any work runs. Source: CUDA driver API, device attribute 89.
 bool is_host_readable(const Device& device) noexcept;
 
 /// Whether data pointers on `device` are, or may be, opaque handles (OpenCL's cl_mem), with no

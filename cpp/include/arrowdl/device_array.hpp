@@ -119,8 +119,8 @@ class DeviceArray {
   /// nulls of this node.
   DeviceArray child(int64_t i) const;
   /// The first element of field `i` of a struct, if the field is a tensor as it is: elements of a
-  /// fixed width on the CPU, one row or more, and no nulls. Of a dictionary column its codes, if no
-  /// value is null. Otherwise nullptr, and `field` has to be asked.
+  /// fixed width on the CPU, one row or more, and no nulls. For a dictionary column without null
+  /// values, its codes. Otherwise nullptr: ask `field`.
   const uint8_t* find_plain_field(int64_t i) const noexcept;
   /// Field `i` of a struct, which is `child(i)` with the nulls of the struct. Makes a new bitmap
   /// if the struct has nulls or, on a device, may have nulls; see `with_nulls_of`.

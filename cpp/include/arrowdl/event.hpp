@@ -27,7 +27,7 @@ class OwnedEvent {
   /// RuntimeError when the runtime fails, BufferError while the stream is captured into a graph.
   static OwnedEvent record(const Device& device, StreamHandle stream);
   /// An event that completes after all of `events`, which may be null and stay their owners'.
-  /// Raises BufferError if nobody can wait for an event on `device`.
+  /// Raises BufferError if an event on `device` cannot be waited for.
   static OwnedEvent join(const Device& device, std::vector<EventHandle> events);
 
   explicit operator bool() const noexcept { return static_cast<bool>(handle_); }
@@ -47,7 +47,7 @@ class OwnedEvent {
 };
 
 // These take any sync_event, also those that arrowdl did not record. A null one is complete. All
-// raise BufferError if nobody can wait for an event on `device`.
+// raise BufferError if an event on `device` cannot be waited for.
 
 /// Later work on `stream` waits for `event`. The host waits instead if the runtime has no streams
 /// (a registered synchronizer).

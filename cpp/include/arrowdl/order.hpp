@@ -27,7 +27,8 @@ struct Order {
 /// and may compute there.
 void record_default_stream(const DeviceArray& array);
 
-/// Orders a consumer of `array` after its event. Raises BufferError if nobody can wait for it.
+/// Orders a consumer of `array` after its event. Raises BufferError if the event cannot be waited
+/// for.
 void order_consumer(const DeviceArray& array, const Order& order);
 
 ARROWDL_END_NAMESPACE

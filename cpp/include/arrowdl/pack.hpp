@@ -38,9 +38,9 @@ enum class LongSequence : uint8_t {
 ///
 /// To continue after a block, open the source at its `row` and pack with `PackOptions::from`: the
 /// first row is cut at `value`, and the window is read and placed again without its first `block`
-/// blocks. Of a source that `shuffle` permutes, row `row` is in window w = row / buffer_size of the
-/// shuffle: shuffle from row w * buffer_size on with `first_window` w, slice the rest of the
-/// window's rows away, then pack.
+/// blocks. If `shuffle` permutes the source, row `row` is in window w = row / buffer_size of the
+/// shuffle: shuffle from row w * buffer_size on with `first_window` w, slice away the rows of the
+/// window before `row`, then pack.
 struct PackPosition {
   int64_t row = 0;
   int64_t value = 0;

@@ -84,9 +84,9 @@ struct Type {
 
   const char* name() const noexcept { return schema->name == nullptr ? "" : schema->name; }
   bool is_nullable() const noexcept { return (schema->flags & ARROW_FLAG_NULLABLE) != 0; }
-  /// Whether an array without nulls is a tensor of one dimension as it is: numbers of a fixed width
-  /// that are no bytes of a row and no bools, which may hold other bytes than 0 and 1. Codes are,
-  /// if no value of their dictionary is null.
+  /// Whether an array without nulls is a tensor of one dimension as it is: numbers of a fixed
+  /// width, except the bytes of a row, and except bools, which may hold other bytes than 0 and 1.
+  /// Codes are plain if no value of their dictionary is null.
   bool is_plain() const noexcept {
     return layout == Layout::kFixedWidth && dtype != nullptr && dtype->code != kDLBool &&
            !is_fixed_size_binary && extension != Extension::kRefused;

@@ -32,7 +32,7 @@ TensorView describe_tensor(const Type& type, int64_t length);
 /// as `options.order` says. New memory that the host cannot read is written on the stream of that
 /// order; without one, the host waits. Raises BufferError for types without a tensor (see the type
 /// map), for nulls that `options.nulls` refuses, for copies that `options.copy` forbids, for an
-/// event that nobody can wait for, and for nulls on devices without kernels. Bits there are
+/// event that cannot be waited for, and for nulls on devices without kernels. Bits there are
 /// unpacked on the host, which waits for a copy of them.
 OwnedTensor to_dlpack(const DeviceArray& array, const ToDlpackOptions& options = {});
 /// The same for `array.field(i)` if `array.find_plain_field(i)` finds it, else an empty tensor.

@@ -1,4 +1,4 @@
-// Decides who reads an array, and waits for arrays that the CPU reads.
+// Decides whether the CPU or kernels read an array, and waits for arrays that the CPU reads.
 #include "array/host_access.hpp"
 
 #include "arrowdl/backends.hpp"

@@ -94,7 +94,7 @@ void check_data_sizes(const TypePath& path, const ArrowArray& array, Limits* lim
 
 void check_buffer_count(const TypePath& path, const ArrowArray& array) {
   const int64_t expected = path.type->buffer_count();
-  // polars gives the null type a validity buffer, which nobody reads.
+  // polars gives the null type a validity buffer, which is never read.
   const bool is_odd_null = path.type->layout == Layout::kNull && array.n_buffers == 1;
   // A view has an int32 for the index of its data buffer.
   constexpr int64_t kMost = int64_t{3} + std::numeric_limits<int32_t>::max();

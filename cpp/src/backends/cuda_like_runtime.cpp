@@ -482,8 +482,8 @@ bool CudaLikeRuntime::is_between_gpus(const Device& a, const Device& b) const no
   return a.id != b.id && is_gpu(a) && is_gpu(b);
 }
 
-/// A stream of `to` copies. Between GPUs that are no peers the driver has a call of its own; to
-/// pinned and managed memory of another GPU it has not.
+/// A stream of `to` copies. The driver has a separate call for GPUs that are not peers, but none
+/// for pinned and managed memory of another GPU.
 bool CudaLikeRuntime::can_copy(const Device& from, const Device& to, const void* source) {
   const bool is_of_gpu = has_type(from) && find_memory(from) == Memory::kDevice;
   if (!is_of_gpu || !has_type(to) || from.id == to.id || source == nullptr) return true;

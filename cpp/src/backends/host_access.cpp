@@ -9,7 +9,7 @@ namespace {
 
 bool is_readable_managed(const Device& device) noexcept {
   try {
-    if (!has_runtime(device.type)) return true;  // nobody works on it
+    if (!has_runtime(device.type)) return true;  // no work can use it
   } catch (const std::exception&) {              // no memory to look
     return false;
   }

@@ -27,7 +27,7 @@ struct AccessDescription {
   Location location;
   int flags = 3;  // read and write
 };
-/// Of CUmemPool_attribute.
+/// A value of CUmemPool_attribute.
 constexpr int kReleaseThreshold = 4;
 
 ARROWDL_END_NAMESPACE

@@ -57,7 +57,7 @@ template <typename Number>
   if (is_integer && !std::isfinite(number)) {
     reason = " is not in ";
   } else if (is_integer && std::floor(number) != number) {
-    reason = " is no whole number, and dtype= is ";
+    reason = " is not a whole number, and dtype= is ";
   }
   throw UnfitValue(
       row, show(value),

@@ -59,10 +59,10 @@ Buffer convert_numbers(const DeviceArray& array, const Dtype& dtype,
 /// new host memory; `array` itself if they are of that dtype. Shapes and nulls stay; values under
 /// nulls are not checked. Floats and integers are rounded to the nearest float, to even on ties.
 ///
-/// Raises UnfitValue for a number beyond the range of `dtype`, and for a float that is no whole
-/// number of an integer type. Raises ValueError for types that are not cast, as `which` says.
-/// Raises BufferError for memory that the host cannot read, and for the codes of a dictionary that
-/// has nulls among its values.
+/// Raises UnfitValue for a number beyond the range of `dtype`, and for a float that is not a whole
+/// number if the type is an integer. Raises ValueError for types that are not cast, as `which`
+/// says. Raises BufferError for memory that the host cannot read, and for the codes of a dictionary
+/// that has nulls among its values.
 DeviceArray cast_dtype(const DeviceArray& array, const Dtype& dtype, CastWhich which);
 
 ARROWDL_END_NAMESPACE

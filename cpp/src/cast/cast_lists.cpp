@@ -22,7 +22,7 @@ Buffer make_sizes(const OffsetRows<Offset>& rows, int64_t length) {
   return buffer;
 }
 
-/// Appends `count` values for a null list. Any values do, since nobody reads them.
+/// Appends `count` values for a null list. Any values do, since they are never read.
 void append_filler(const DeviceArray& values, int64_t count, std::vector<RowRange>* ranges) {
   for (int64_t left = count; left > 0;) {
     const int64_t taken = std::min(left, values.length());

@@ -10,7 +10,7 @@
 ARROWDL_BEGIN_NAMESPACE
 namespace {
 
-/// A malformed index may be of a row under a null, which is no error of the request.
+/// A malformed index may belong to a row under a null: then it is not an error of the request.
 int64_t find_value(const DeviceArray& array, int64_t row, int64_t dictionary_length) {
   try {
     return read_index(array, row, dictionary_length);

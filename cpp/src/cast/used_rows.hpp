@@ -17,7 +17,7 @@ class UsedRows {
   /// All rows count.
   UsedRows() = default;
 
-  /// Those of `count` rows that `mark(&bits)` marks.
+  /// The rows, of `count`, that `mark(&bits)` marks.
   UsedRows(int64_t count, std::function<void(std::vector<bool>*)> mark);
 
   /// Whether all rows are known to count.
@@ -33,15 +33,15 @@ class UsedRows {
   std::shared_ptr<State> state_;
 };
 
-/// Those of `count` rows of a part of `array`: `find_rows(i)` for each row `i` that counts and is
-/// not null. `array` has to be in host memory when a row is asked for.
+/// The used rows, of `count` rows, of a child of `array`: `find_rows(i)` for each row `i` that
+/// counts and is not null. `array` must be in host memory when a row is requested.
 UsedRows find_used(const DeviceArray& array, const UsedRows& used, int64_t count,
                    std::function<Range(int64_t)> find_rows);
 
-/// Those of the dictionary.
+/// The used rows of the dictionary.
 UsedRows find_used_values(const DeviceArray& array, const UsedRows& used);
 
-/// Those of the values of run ends.
+/// The used rows of the values of run ends.
 UsedRows find_used_runs(const DeviceArray& array, const UsedRows& used);
 
 ARROWDL_END_NAMESPACE

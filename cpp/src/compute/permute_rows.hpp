@@ -20,7 +20,7 @@ struct Elements {
 std::vector<Elements> find_elements(const std::vector<DeviceArray>& parts);
 
 /// Replaces row i of all `parts`, numbered through, by what row `order[i]` was. `columns` are their
-/// elements. Nobody else may use this memory. Raises MemoryError, before anything has changed.
+/// elements. This memory must have no other user. Raises MemoryError, before anything has changed.
 void permute_rows(const std::vector<DeviceArray>& parts, const std::vector<Elements>& columns,
                   const std::vector<uint32_t>& order);
 

@@ -8,7 +8,7 @@
 ARROWDL_BEGIN_NAMESPACE
 
 /// New host memory with the elements of `tensor` in C order; `view`, of that tensor, becomes a view
-/// of it. Waits for `event`. Of a device all bytes from the first to the last element are copied.
+/// of it. Waits for `event`. From a device it copies all bytes from the first to the last element.
 /// Raises BufferError for memory that the host can neither read nor copy.
 Buffer copy_to_host(TensorView& view, OwnedTensor tensor, OwnedEvent event);
 

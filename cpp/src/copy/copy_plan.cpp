@@ -62,7 +62,7 @@ CopyPlan CopyPlanner::plan_window(const DeviceArray& window) {
   return node;
 }
 
-/// -1 where the host cannot read the bitmap and nobody has counted.
+/// -1 if the host cannot read the bitmap and the nulls have not been counted.
 int64_t CopyPlanner::count_nulls(const DeviceArray& window) const {
   if (window.validity() == nullptr && window.type().has_validity()) return 0;
   return reads_ ? window.null_count() : window.known_null_count();

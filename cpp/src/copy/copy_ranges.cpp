@@ -158,7 +158,7 @@ class FilledBlocks {
   }
 
  private:
-  /// Of one thread at a time; a copy of as many bytes has nearly the whole bandwidth.
+  /// The bytes that one thread copies at a time; such a copy has nearly the whole bandwidth.
   static constexpr int64_t kShare = int64_t{256} << 10;
   /// More than two threads are not woken for less: it takes longer than it saves.
   static constexpr int64_t kPerThread = int64_t{2} << 20;

@@ -71,7 +71,7 @@ bool try_defer(ReleaseThread& thread, Release& release) {
 }
 
 /// Unmaps it on the release thread, since that may wait for the device. At the end of the process,
-/// which nobody makes wait, it stays: the system unmaps it.
+/// which must not wait, it stays: the system unmaps it.
 void unmap_later(std::shared_ptr<const SharedMapping> mapping) noexcept {
   const int64_t size = mapping->size();
   Release release{nullptr, std::move(mapping), size};

@@ -14,7 +14,7 @@
 ARROWDL_BEGIN_NAMESPACE
 namespace {
 
-/// The interval at which a waiting copy checks again, since a lost block notifies nobody.
+/// The interval at which a waiting copy checks again, since a lost block sends no notification.
 constexpr std::chrono::milliseconds kLongestWait{1};
 /// The longest wait for blocks in use. If they never return, since the device fails or the process
 /// ends, copies go on without pinned memory.
@@ -97,7 +97,7 @@ std::shared_ptr<uint8_t> StagingPool::lend(MemoryOps& memory, const Device& devi
   return {shared, shared->allocation.address()};
 }
 
-/// Keeps the block for copies and other arrays, or frees it where nobody waits.
+/// Keeps the block for copies and other arrays, or frees it where no thread waits.
 void StagingPool::take_back(OwnedBlock block) noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex_);

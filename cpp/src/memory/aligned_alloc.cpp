@@ -23,7 +23,7 @@ constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kKeptSize = std::size_t{512};
 /// Columns of small batches, which are many, are kept apart from larger blocks.
 constexpr std::size_t kLargeSize = std::size_t{4} << 10;
-/// Of each kind of blocks: a few times the unused ones of a shuffle of short rows.
+/// The limit for each kind of blocks: a few times the unused ones of a shuffle of short rows.
 constexpr std::size_t kKeptBytes = std::size_t{32} << 20;
 /// While at least as much is in use: a shuffle of long rows frees one block of rows as it fills the
 /// next. At its end the rest is given back.

@@ -15,7 +15,8 @@
 ARROWDL_BEGIN_NAMESPACE
 namespace {
 
-/// The bytes that one thread writes at a time. Of pieces in no order, two parts of a batch pay off.
+/// The bytes that one thread writes at a time. If pieces are in no order, splitting a batch in two
+/// pays off.
 constexpr int64_t kChunk = int64_t{256} << 10;
 
 OwnedArray make_node(std::vector<Buffer> buffers, int64_t length, OwnedArray child = {}) {
@@ -80,7 +81,7 @@ OwnedArray copy_elements(const std::vector<SequenceSource>& sources, std::size_t
     part.visit(
         [&](const Piece& piece, int32_t) {
           const Piece* const next = &piece + 1;
-          // Of a window, pieces are in no order that processors can predict.
+          // The pieces of a window are in no order that processors can predict.
           if (&piece != last && width > 0) prefetch_memory(find(*next), next->length * width);
           copy(find(piece), piece.length);
         },

@@ -21,7 +21,7 @@ struct BlockLayout {
   std::vector<DeviceArray> padding;  ///< of each column, `length` items; empty if not packed
   std::vector<AddedColumn> added;
   std::vector<int32_t> indices;  ///< 0 to `length` - 1, if there are position ids
-  int64_t array_length = 1;      ///< the blocks of an array whose length nobody asks for
+  int64_t array_length = 1;      ///< the blocks of an array whose length is not requested
   std::shared_ptr<const ParsedSchema> schema;
 
   bool is_packed(std::size_t column) const noexcept { return static_cast<bool>(padding[column]); }

@@ -39,9 +39,9 @@ std::vector<Fill> find_fills(const Type& type, const std::vector<std::string>& z
   return fills;
 }
 
-/// `rows` without a bitmap, whose nulls are `item` in its own memory. Rows that are all null are
-/// made anew: pyarrow's (`MakeArrayOfNull`, for a column that a file lacks) have one block of zeros
-/// for values and bitmaps, also of other columns and batches.
+/// `rows` without a bitmap, with `item` written over nulls in their memory. Rows that are all null
+/// get new memory: pyarrow's (`MakeArrayOfNull`, for a column that a file lacks) share one block of
+/// zeros for values and bitmaps, also with other columns and batches.
 OwnedArray fill_rows(const DeviceArray& rows, const Item& item) {
   const int64_t width = rows.type().byte_width;
   auto* first = const_cast<uint8_t*>(rows.buffer_as<uint8_t>(1)) + rows.offset() * width;

@@ -162,7 +162,7 @@ void check_options(const PackOptions& options) {
   if (from.row < 0 || from.value < 0 || from.block < 0 ||
       (is_best_fit ? from.value : from.block) != 0) {
     raise_value_error("resume_from=(", from.row, ", ", from.value, ", ", from.block,
-                      ") is no position of strategy=\"", is_best_fit ? "best_fit" : "concat",
+                      ") is not a position of strategy=\"", is_best_fit ? "best_fit" : "concat",
                       "\": give what a block of the same strategy has in its column resume_from");
   }
 }

@@ -36,7 +36,7 @@ class BestFit {
 
   int64_t length_;
   std::vector<Number> by_length_;  ///< pieces, of equal lengths the first first
-  // Of each length:
+  // For each length:
   std::vector<Number> next_;     ///< the first piece that is left, in `by_length_`
   std::vector<Number> stops_;    ///< the end of its pieces in `by_length_`
   std::vector<Number> longest_;  ///< itself if a piece is left, else a smaller length

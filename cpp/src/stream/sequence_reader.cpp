@@ -13,9 +13,9 @@
 ARROWDL_BEGIN_NAMESPACE
 namespace {
 
-/// The rows that are asked for at a time: a few, since streams gather as many rows at once.
+/// The rows that are requested at a time: a few, since streams gather that many rows at once.
 constexpr int64_t kRows = 256;
-/// Of permuted rows, the offsets of this many are fetched into the cache at the same time.
+/// The number of permuted rows whose offsets are fetched into the cache at the same time.
 constexpr int64_t kFetched = 16;
 
 bool has_nulls_in(const DeviceArray& items, Range range) {

@@ -23,8 +23,8 @@ struct Piece {
   int64_t length = 0;
 };
 
-/// Where the items of lists with offsets are. Of plain ones, nothing else says so: lists without
-/// nulls, whose items have none.
+/// Where the items of lists with offsets are. Plain lists (no nulls in rows or items) need only
+/// their offsets.
 class ListOffsets {
  public:
   ListOffsets(const DeviceArray& lists, const DeviceArray& items);
@@ -67,7 +67,7 @@ struct SequenceSource {
   /// Where the items of each row that was read start, in `length` rows for each packed column.
   std::vector<int64_t> starts;
 
-  /// Those of packed column number `packed`.
+  /// The starts of packed column number `packed`.
   const int64_t* find_starts(std::size_t packed) const noexcept {
     return starts.data() + packed * static_cast<std::size_t>(length);
   }

@@ -50,7 +50,7 @@ template <typename T>
 void permute_items(std::vector<T>* items, uint64_t seed, uint64_t window) {
   MersenneTwister engine = make_engine(seed, window);
   T* const first = items->data();
-  std::array<uint32_t, 64> drawn;  // so many items are fetched at the same time
+  std::array<uint32_t, 64> drawn;  // the items that are fetched at the same time
   for (std::size_t i = items->size(); i > 1;) {
     const std::size_t count = std::min(drawn.size(), i - 1);
     for (std::size_t k = 0; k < count; ++k) {
@@ -96,8 +96,8 @@ class Window {
 
   /// Rows that have not been taken.
   int64_t left() const noexcept { return length_ - position_; }
-  /// How many rows to gather at a time: so many that the columns are gathered in the cache, but not
-  /// the whole window, whose memory would be new each time.
+  /// How many rows to gather at a time: few enough to gather the columns in the cache. The memory
+  /// of a whole window would be new each time.
   int64_t count_block_rows() const noexcept {
     constexpr int64_t kBytes = 4 << 20;
     constexpr int64_t kMostBytes = 32 << 20;
@@ -117,10 +117,10 @@ class Window {
     position_ += count;  // where that fails, the same rows are next again
     return taken;
   }
-  /// The next rows, not copied: all but the last ones, which are copied, so that who still needs
-  /// some of these does not hold the window while the next one is read. None if the rows are on a
-  /// device, or better copied: those of many small arrays, and null ones, of which not all types of
-  /// columns can be read.
+  /// The next rows, not copied, except for the last ones: so a caller that still needs some of
+  /// these does not hold the window while the next one is read. None if the rows are on a device,
+  /// or better copied: rows of many small arrays, and null ones, since not all types of columns can
+  /// be read then.
   PermutedRows take_permuted() {
     constexpr std::size_t kFewParts = 64;
     constexpr int64_t kSmallPart = 256;

@@ -31,7 +31,7 @@ void defer(Release& release) {
     release.wait();
     const Release done = std::move(release);
   } else if (!thread.take(release)) {
-    if (!may_wait || thread.is_stopped()) {  // the process ends: nobody waits, nothing is dropped
+    if (!may_wait || thread.is_stopped()) {  // the process ends: no wait, nothing is dropped
       abandon(std::move(release));
     } else {
       wait_guarded([&](const Waiting& waiting) { finish_here(waiting, release); });

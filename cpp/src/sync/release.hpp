@@ -32,7 +32,7 @@ struct Release {
   int failures = 0;          ///< of the driver, on the release thread
 
   /// Whether the release may wait for what its caller does next: to end a capture, or to return
-  /// from a host callback of the consumer's work. Nobody waits for it, then.
+  /// from a host callback of the consumer's work. Then no thread may wait for it.
   bool may_need_caller() const noexcept { return is_captured || has_work; }
 
   /// Records an event for the work of each stream. Returns whether all have one, and `work` is

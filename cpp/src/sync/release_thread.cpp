@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kMaxPending = 1024;
 std::atomic<int64_t> byte_limit{kDefaultReleaseLimit};
 
-/// Owners free memory on the release thread, on which nobody captures.
+/// Owners free memory on the release thread, which captures nothing.
 void relax_capture_for(const Release& release) noexcept {
   for (const RecordedStream* used = release.streams.get(); used != nullptr;
        used = used->next.get()) {
@@ -98,7 +98,7 @@ void ReleaseThread::stop(const Waiting& waiting) {
 
 bool ReleaseThread::has_room() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!is_running_) return true;  // also in a forked child: nobody would make room
+  if (!is_running_) return true;  // also in a forked child: no thread would make room
   ReleaseLoad waiting = pending_;
   waiting.subtract(unlimited_);
   return waiting.count < kMaxPending && waiting.bytes <= byte_limit;

@@ -93,7 +93,7 @@ class ReleaseThread {
 };
 
 /// Waits on the host, through the wait guard, until a pending release is over, to `end` at most.
-/// False if none has been, or there is none, or nobody may wait here.
+/// False if `end` came first, if no release is pending, or if waiting is not allowed here.
 bool wait_for_release(std::chrono::steady_clock::time_point end);
 
 ARROWDL_END_NAMESPACE

@@ -13,10 +13,7 @@ from arrowdl._frameworks.interface import Framework
 def load(name: str) -> Framework:
     """Return the framework of the module `name` ("torch", "jax" or "numpy"), which imports it.
 
-    Raises
-    ------
-    ImportError
-        The framework is not installed.
+    Raises ImportError if the framework is not installed.
     """
     framework: Framework = import_module(f"arrowdl._frameworks.{name}").FRAMEWORK
     return framework
@@ -27,29 +24,22 @@ def find_device(device: Any) -> tuple[str, int]:
 
     A `torch.device` without an index names torch's current device of its type.
 
-    Raises
-    ------
-    BufferError
-        The framework has no current device of this type, or DLPack has no such device type.
+    Raises BufferError if the framework has no current device of this type, or DLPack has no such
+    device type.
     """
     name = "jax" if hasattr(device, "platform") else "torch"
     found: tuple[str, int] = import_module(f"arrowdl._frameworks.{name}").find_device(device)
     return found
 
 
-def find_current(name: str, driver: int | None, framework: str = "") -> int:
-    """Return the id of the current device of a type, for a name such as "cuda" without an index.
-
-    Parameters
-    ----------
-    name : str
-        Of DLPack's device type.
-    driver : int or None
-        The driver's current device of this thread, if there is one.
-    framework : str
-        The framework that the tensors are for: JAX has a default device of its own, and sets none
-        in the driver.
-    """
+def find_current(
+    name: str,  # of DLPack's device type
+    driver: int | None,  # the driver's current device of this thread, if there is one
+    # the framework that the tensors are for: JAX has a default device of its own, and sets none in
+    # the driver
+    framework: str = "",
+) -> int:
+    """Return the id of the current device of a type, for a name such as "cuda" without an index."""
     if framework == "jax" and (found := _find_current_of_jax(name)) is not None:
         return found
     if name == "oneapi":

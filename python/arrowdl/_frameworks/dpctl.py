@@ -11,11 +11,8 @@ def find_work(interface: dict[str, Any]) -> tuple[Any, int]:
 
     For a context, a device or a filter string, dpctl makes a new queue, which has no work.
 
-    Raises
-    ------
-    BufferError
-        dpctl cannot be imported, does not find the memory, or finds it in a context other than the
-        default one of its device.
+    Raises BufferError if dpctl cannot be imported, does not find the memory, or finds it in a
+    context other than the default one of its device.
     """
     dpctl = _import_dpctl()
     syclobj = interface["syclobj"]
@@ -45,10 +42,7 @@ def find_work(interface: dict[str, Any]) -> tuple[Any, int]:
 def find_queue(device_id: int) -> Any:
     """Return dpctl's default queue of a device.
 
-    Raises
-    ------
-    BufferError
-        dpctl cannot be imported, or has no such device.
+    Raises BufferError if dpctl cannot be imported, or has no such device.
     """
     dpctl = _import_dpctl()
     devices = dpctl.get_devices()

@@ -19,14 +19,8 @@ if TYPE_CHECKING:
 def to_array(array: DeviceArray, dtype: Any, copy: bool | None) -> Any:
     """`DeviceArray.__array__`: numpy's protocol, with its meaning of `copy`.
 
-    Raises
-    ------
-    ValueError
-        ``copy=False``, and a copy is needed.
-    TypeError
-        The CPU cannot read the memory.
-    BufferError
-        The array has nulls, or numpy has no such type.
+    Raises ValueError if ``copy=False``, and a copy is needed. Raises TypeError if the CPU cannot
+    read the memory. Raises BufferError if the array has nulls, or numpy has no such type.
     """
     device = array.device
     if not _core.is_host_readable(device):
@@ -52,7 +46,7 @@ def to_array(array: DeviceArray, dtype: Any, copy: bool | None) -> Any:
     return result.astype(dtype)
 
 
-# Of DLPack's types. np.sctypeDict has more names when ml_dtypes was imported, and numpy's
+# The names of DLPack's types. np.sctypeDict has more when ml_dtypes was imported, and numpy's
 # from_dlpack cannot read these.
 _DTYPES = frozenset(
     ["bool", "float16", "float32", "float64", "complex64", "complex128"]
@@ -62,10 +56,7 @@ _CPU = int(DeviceType.cpu)
 
 
 def _find_ml_dtype(name: str) -> Any:
-    """Return the dtype of ml_dtypes, where that is imported; None without.
-
-    It has no packed values: those of less than a byte have a byte each.
-    """
+    """Return the dtype of ml_dtypes, where that is imported and has it: it has no packed values."""
     ml_dtypes = sys.modules.get("ml_dtypes")
     is_floating = name.startswith(("bfloat", "float8"))
     if ml_dtypes is None or not (is_floating or name.endswith("_padded")):

@@ -154,10 +154,7 @@ class Column:
     def describe_categorical(self) -> dict[str, Any]:
         """``is_ordered``, ``is_dictionary`` and the column ``categories``.
 
-        Raises
-        ------
-        TypeError
-            The column is not categorical.
+        Raises TypeError if the column is not categorical.
         """
         if self._schema.dictionary is None:
             raise TypeError(f'column "{self._name}" of {self._arrays[0].type} is not categorical')
@@ -244,7 +241,7 @@ class DataFrame:
     BufferError
         ``nan_as_null=True``, or the structs have nulls and a copy is not allowed.
     TypeError
-        A chunk is no struct.
+        A chunk is not a struct.
     """
 
     def __init__(

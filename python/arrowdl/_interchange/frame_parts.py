@@ -19,28 +19,21 @@ _INT64_MIN = -(2**63)
 _FIRST_PAGE = 4096  # no system maps memory at lower addresses
 
 
-def get_part(owner: Any, name: str, what: str) -> Any:
+def get_part(
+    owner: Any,
+    name: str,  # the attribute
+    what: str,  # what `owner` should be ("frame", "column" or "buffer"), for the error
+) -> Any:
     """Return an attribute of a frame, column or buffer.
 
-    Parameters
-    ----------
-    owner : object
-    name : str
-        The attribute.
-    what : str
-        What `owner` should be ("frame", "column" or "buffer"), for the error.
-
-    Raises
-    ------
-    TypeError
-        `owner` has no such attribute.
+    Raises TypeError if `owner` has no such attribute.
     """
     try:
         return getattr(owner, name)
     except AttributeError as error:
         raise TypeError(
-            f"{reprlib.repr(owner)} is no {what} of the dataframe interchange protocol: it has no "
-            f"{name}"
+            f"{reprlib.repr(owner)} is not a {what} of the dataframe interchange protocol: it has "
+            f"no {name}"
         ) from error
 
 
@@ -187,7 +180,9 @@ def borrow_memory(buffer: Any, device: _core.Device) -> _core.DeviceArray:
     except TypeError:
         raise TypeError(f"ptr is {reprlib.repr(address)}, expected an integer") from None
     if size and not _FIRST_PAGE <= address < 2**64 - size:
-        raise ValueError(f"a buffer of {size} bytes at address {address}, which is no valid memory")
+        raise ValueError(
+            f"a buffer of {size} bytes at address {address}, which is not valid memory"
+        )
     return _core.borrow_memory(address if size else 0, size, device, buffer)
 
 

@@ -46,31 +46,22 @@ _STRUCT_CODES = {
 _NAMES = {Kind.INT: "int", Kind.UINT: "uint", Kind.FLOAT: "float"}
 
 
-def from_dataframe(frame: Any, *, allow_copy: bool = True) -> _core.DeviceArray:
+def from_dataframe(
+    # buffers with an Arrow layout are shared: numbers, times, bytes as bool8, bit masks where 0 is
+    # null, strings with offsets, codes with their categories
+    frame: Any,
+    *,
+    # passed to the frame. False raises BufferError for several chunks, and for nulls that are not
+    # marked by an Arrow bitmap
+    allow_copy: bool = True,
+) -> _core.DeviceArray:
     """Import a frame as a struct array of its columns.
 
-    Parameters
-    ----------
-    frame : object with ``__dataframe__``
-        Buffers with an Arrow layout are shared: numbers, times, bytes as bool8, bit masks where 0
-        is null, strings with offsets, codes with their categories.
-    allow_copy : bool
-        Passed to the frame. False raises BufferError for several chunks, and for nulls that are not
-        marked by an Arrow bitmap.
+    Raises BufferError if Arrow or the frame cannot represent a column, or a copy is needed and not
+    allowed. Raises ValueError if the frame contradicts itself. Raises TypeError if an object does
+    not have the protocol of a frame, column or buffer.
 
-    Returns
-    -------
-    DeviceArray
-        On the device of the buffers. It keeps the buffers alive, not the frame.
-
-    Raises
-    ------
-    BufferError
-        Arrow or the frame cannot represent a column, or a copy is needed and not allowed.
-    ValueError
-        The frame contradicts itself.
-    TypeError
-        An object does not have the protocol of a frame, column or buffer.
+    The array is on the device of the buffers. It keeps the buffers alive, not the frame.
     """
     try:
         exchange = frame.__dataframe__(allow_copy=allow_copy)
@@ -189,10 +180,8 @@ def _assemble(
 
 
 def _find_format(dtype: Dtype) -> tuple[str, str]:
-    """Return the Arrow format and the name of the element type.
-
-    For numbers, only kind and bits count: pandas 3 writes "S" for the int16 of its Arrow columns.
-    """
+    """Return the Arrow format and the name of the element type."""
+    # For numbers, only kind and bits count: pandas 3 writes "S" for the int16 of its Arrow columns.
     kind, bits, format, _ = dtype
     for known, description in NUMBERS.items():
         if description == (kind, bits):
@@ -355,10 +344,7 @@ def _encode(array: _core.DeviceArray, sentinel: Any) -> bytes | None:
 
 
 def _take_buffer(buffer: Any, element: str) -> _core.DeviceArray:
-    """Import a buffer by DLPack, or by its address if the host can read it.
-
-    Bytes are accepted for any `element`, the name of the element type.
-    """
+    """Import a buffer, of `element` or bytes, by DLPack or by an address that the host can read."""
     device = read_device(buffer)
     try:
         array = _core.to_arrow_device(buffer, copy=False)

@@ -67,7 +67,7 @@ class DeviceType(IntEnum):
     def _missing_(cls, value: object) -> DeviceType:
         """Return a member for a number that DLPack has no name for yet."""
         if not isinstance(value, int) or value < 1:
-            raise ValueError(f"{value!r} is no device type")
+            raise ValueError(f"{value!r} is not a device type")
         member = int.__new__(cls, value)
         member._name_ = f"DEVICE_TYPE_{value}"
         member._value_ = value

@@ -76,7 +76,7 @@ def map(
 def _list_columns(schema: _core.Schema) -> list[str]:
     if schema.format != "+s":
         raise TypeError(
-            "map() reads columns, and the arrays of this stream are no structs: make a struct of "
+            "map() reads columns, and the arrays of this stream are not structs: make a struct of "
             'them, such as {"x": array}'
         )
     return [child.name for child in schema.children]
@@ -142,7 +142,7 @@ def _read_names(option: str, names: Sequence[str] | None, default: Sequence[str]
     read = list(names)
     for name in read:
         if not isinstance(name, str):
-            raise TypeError(f"{option}={names!r}: {name!r} is no name of a column")
+            raise TypeError(f"{option}={names!r}: {name!r} is not the name of a column")
         if read.count(name) > 1:
             raise ValueError(f'{option}={names!r} names "{name}" twice')
     if not read and option != "keep":

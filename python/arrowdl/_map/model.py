@@ -33,11 +33,8 @@ class Model(NamedTuple):
 
 
 def _no_grad() -> AbstractContextManager[Any]:
-    """Set this thread up for torch, if it is loaded; return what turns gradients off.
-
-    A model may ``enable_grad``, which ``inference_mode`` would forbid.
-    """
-    torch = find_torch()
+    """Set this thread up for torch, if it is loaded; return what turns gradients off."""
+    torch = find_torch()  # a model may `enable_grad`, which `inference_mode` would forbid
     if torch is None or not torch.is_grad_enabled():
         return nullcontext()
     context: AbstractContextManager[Any] = torch.no_grad()

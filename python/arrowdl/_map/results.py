@@ -23,38 +23,21 @@ _KINDS_OF_ARROW = frozenset("OSUMm")
 
 @dataclass(frozen=True, kw_only=True)
 class ResultOptions:
-    """How results become columns.
+    """How results become columns."""
 
-    Attributes
-    ----------
-    names : str or list of str
-        Of one tensor, or of those of a tuple.
-    copy : bool
-        Copy the tensors: the model may write to their memory again.
-    layout, bool_as : str
-        As of `to_arrow_device`.
-    types : dict of str to pyarrow.DataType
-        Of lists of Python values, by column: those that are known. The first list adds its own.
-    """
-
-    names: str | list[str]
-    copy: bool
-    layout: Any
+    names: str | list[str]  # of one tensor, or of those of a tuple
+    copy: bool  # copy the tensors: the model may write to their memory again
+    layout: Any  # see `to_arrow_device`
     bool_as: Any
+    # of lists of Python values, by column: those that are known. The first list adds its own
     types: dict[str, Any]
 
 
 def read_results(made: Any, rows: int, options: ResultOptions) -> dict[str, _core.DeviceArray]:
     """Return the columns that a model made for a batch.
 
-    Raises
-    ------
-    TypeError
-        `made` is no tensor, nor something that has tensors.
-    ValueError
-        A column has another number of rows.
-    BufferError
-        Arrow cannot represent a tensor.
+    Raises TypeError if `made` is not a tensor, and has no tensors. Raises ValueError if a column
+    has another number of rows. Raises BufferError if Arrow cannot represent a tensor.
     """
     columns = {}
     for name, value in _name_values(made, rows, options.names).items():
@@ -101,11 +84,9 @@ def _name_values(made: Any, rows: int, names: str | list[str]) -> Mapping[Any, A
 
 @lru_cache(maxsize=64)
 def _find_library(kind: type) -> str:
-    """Return "torch", "numpy" or "jax" if objects of a type are tensors of it for sure, else "".
-
-    No other question is asked of most results: with the caches that a model leaves, each takes tens
-    of microseconds.
-    """
+    """Return "torch", "numpy" or "jax" if objects of a type are tensors of it for sure, else ""."""
+    # Most results need no other check. With the caches that a model leaves, each check takes tens
+    # of microseconds.
     if issubclass(kind, getattr(sys.modules.get("torch"), "Tensor", ())):
         return "torch"
     if kind.__name__ == "ndarray" and kind.__module__ == "numpy":
@@ -115,7 +96,7 @@ def _find_library(kind: type) -> str:
 
 
 def _is_arrow(value: Any) -> bool:
-    # Of torch's and NumPy's tensors, none has Arrow's protocol.
+    # The tensors of torch and NumPy do not have Arrow's protocol.
     return any(hasattr(value, f"__arrow_c_{kind}__") for kind in ("array", "stream"))
 
 
@@ -155,7 +136,7 @@ def _read_tensor(value: Any, options: ResultOptions) -> _core.DeviceArray:
         return _read_torch(value, options)
     if getattr(value, "shape", None) == ():
         _refuse_scalar()
-    if library == "jax":  # nobody writes to JAX's arrays
+    if library == "jax":  # JAX's arrays are immutable
         return _convert(value, options)
     made = _convert(value, options, copy=options.copy or None)
     return made if library == "numpy" else _settle(made, options)
@@ -185,10 +166,8 @@ def _copy(column: _core.DeviceArray, options: ResultOptions) -> _core.DeviceArra
 
 
 def _settle(column: _core.DeviceArray, options: ResultOptions) -> _core.DeviceArray:
-    """Wait for a copy on a device: the next call of the model may write to what is copied.
-
-    The copy runs on a stream of arrowdl, and the library's stream does not wait for it.
-    """
+    """Wait for a copy on a device: the next call of the model may write to the original."""
+    # The copy runs on a stream of arrowdl, and the library's stream does not wait for it.
     if options.copy and not _core.is_host_readable(column.device):
         column[:1].to("cpu")
     return column

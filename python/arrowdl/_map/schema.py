@@ -29,10 +29,7 @@ class ResultSchema:
     ) -> dict[str, _core.DeviceArray]:
         """Return the columns in the order of the first batch or of the schema, cast to that.
 
-        Raises
-        ------
-        ValueError
-            They have other names or types, or the name of one that is kept.
+        Raises ValueError if they have other names or types, or the name of one that is kept.
         """
         if not self._types:
             self._set(columns, f"those of rows {start} to {end - 1} are")
@@ -87,10 +84,7 @@ class _Cast:
 def make_empty(schema: Any) -> _core.DeviceArray:
     """Return a struct without rows.
 
-    Raises
-    ------
-    TypeError, ValueError
-        `schema` is no Arrow schema of columns.
+    Raises TypeError or ValueError if `schema` is not an Arrow schema of columns.
     """
     if not hasattr(schema, "__arrow_c_schema__"):
         raise TypeError(

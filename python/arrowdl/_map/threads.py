@@ -139,10 +139,7 @@ class Work:
     def make_empty(self) -> _core.DeviceArray:
         """Call the model with a batch without rows; return what a stream of its type has.
 
-        Raises
-        ------
-        Exception
-            The model's, with advice.
+        Raises Exception: the model's, with advice.
         """
         array = make_empty(self.source)
         try:

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class AdaptedReader(EpochReader):
-    """Gives out a source as datasets: the part of `Loader` for samplers and other loaders."""
+    """Offers a source as datasets: the part of `Loader` for samplers and other loaders."""
 
     def torch_dataset(self, *, valid_rows: bool = False) -> IterableDataset[Any]:
         """Return an ``IterableDataset`` of whole batches, for ``DataLoader(batch_size=None)``.
 
         The worker processes of a DataLoader share the rows of this rank. With workers, each
-        iteration of the DataLoader is the next epoch, counted from where this loader is; the loader
-        itself does not move, and its state does not know theirs. torchdata's
+        iteration of the DataLoader is the next epoch, counted from the epoch of this loader; the
+        loader itself does not advance, and its state does not know theirs. torchdata's
         ``StatefulDataLoader`` keeps their states.
 
         Parameters
@@ -43,14 +43,14 @@ class AdaptedReader(EpochReader):
 
         Row numbers are those of the source in its own order, after `filter`. `shuffle` and `ranks`
         of the loader do not apply: a sampler chooses the rows. Batches have as many rows as are
-        asked for.
+        requested.
 
         Parameters
         ----------
         cache_bytes : int
-            Bytes of decoded row groups that each process keeps, of files that are not mapped: the
-            groups that were used last, and at least one; 0 keeps none. Rows in random order, of
-            files with more row groups than that, decode a group for almost every row.
+            Bytes of decoded row groups, of files that are not mapped, that each process caches: the
+            groups that were used last, and at least one; 0 caches none. If rows in random order
+            come from more row groups than that, a group is decoded for almost every row.
 
         Returns
         -------
@@ -62,7 +62,7 @@ class AdaptedReader(EpochReader):
             The source is a stream, whose rows can only be read in order, or a mixture; or the
             loader packs rows.
         ValueError
-            `cache_bytes` is no number of bytes.
+            `cache_bytes` is not a number of bytes.
         RuntimeError
             The loader was closed.
         """

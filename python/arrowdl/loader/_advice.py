@@ -8,16 +8,11 @@ from typing import Literal
 Part = Literal["source", "decode", "conversion", "transform", "copy", "start", "consumer"]
 
 
-def advise(part: Part | Literal["storage"], in_use: Set[str]) -> str:
-    """Say what to do for more batches in a second.
-
-    Parameters
-    ----------
-    part : str
-        That takes the most time, or what `source` waits for.
-    in_use : set of str
-        Options that the Loader has.
-    """
+def advise(
+    part: Part | Literal["storage"],  # that takes the most time, or what `source` waits for
+    in_use: Set[str],  # options that the Loader has
+) -> str:
+    """Say what to do for more batches in a second."""
     if part == "consumer":
         return "the training itself takes the time, and the Loader is not the problem"
     if part == "transform":

@@ -14,7 +14,7 @@ _log = logging.getLogger("arrowdl.loader")
 def settle_buffer(source: Source, options: Options) -> Options:
     """Return the options with the rows that ``Shuffle("auto")`` means.
 
-    Those of a stream are known when it is read.
+    For a stream, the number is known when it is read.
     """
     buffers = options.shuffle or options.bucket_by is not None
     if options.buffer_size != "auto" or not buffers:
@@ -32,7 +32,7 @@ def settle_buffer(source: Source, options: Options) -> Options:
 def log_buffer(source: Source, options: Options, *, is_auto: bool) -> None:
     """Log if the shuffle buffer has fewer rows than the source, or one of a mixture.
 
-    It is a warning if nobody chose the size, and rows of few row groups are mixed.
+    It is a warning if the size is the default, and rows of few row groups are mixed.
     """
     if not options.shuffle:
         return

@@ -12,10 +12,7 @@ T = TypeVar("T")
 def require_int(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
     """`value` as an int; NumPy's integers are accepted.
 
-    Raises
-    ------
-    ValueError
-        `value` is no integer, or is less than `least` or more than `most`.
+    Raises ValueError if `value` is not an integer, or is less than `least` or more than `most`.
     """
     limits = "" if least is None else f" of at least {least}"
     limits += "" if most is None else f" and at most {most}"
@@ -36,10 +33,7 @@ def require_choice(name: str, value: Any, choices: Sequence[str], others: str = 
 def require_bool(name: str, value: Any, others: str = "") -> bool:
     """`value` as a bool; NumPy's bools are accepted. `others` names what may be given instead.
 
-    Raises
-    ------
-    TypeError
-        `value` is no bool.
+    Raises TypeError if `value` is not a bool.
     """
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
         return bool(value)
@@ -51,10 +45,7 @@ def require_bool(name: str, value: Any, others: str = "") -> bool:
 def require_function(name: str, value: Any) -> Callable[[Any], Any]:
     """`value` as a function of one batch.
 
-    Raises
-    ------
-    TypeError
-        `value` cannot be called.
+    Raises TypeError if `value` cannot be called.
     """
     if not callable(value):
         raise TypeError(f"{name}({value!r}): give a function of one batch")
@@ -64,10 +55,7 @@ def require_function(name: str, value: Any) -> Callable[[Any], Any]:
 def require_names(name: str, value: Any) -> Sequence[str]:
     """`value` as names of columns.
 
-    Raises
-    ------
-    TypeError
-        It is no sequence of strings, or a single one.
+    Raises TypeError if it is not a sequence of strings, or a single one.
     """
     is_list = isinstance(value, Sequence) and not isinstance(value, str)
     if not is_list or not all(isinstance(own, str) for own in value):
@@ -78,10 +66,7 @@ def require_names(name: str, value: Any) -> Sequence[str]:
 def require_column(name: str, value: Any) -> str:
     """`value` as the name of a column.
 
-    Raises
-    ------
-    TypeError
-        It is not a string, or an empty one.
+    Raises TypeError if it is not a string, or an empty one.
     """
     if not isinstance(value, str) or not value:
         raise TypeError(f"{name}={value!r}: give the name of a column")
@@ -91,10 +76,7 @@ def require_column(name: str, value: Any) -> str:
 def require_rows(name: str, value: Any) -> int | Literal["auto"]:
     """`value` as the rows of a buffer, or "auto".
 
-    Raises
-    ------
-    ValueError
-        It is neither.
+    Raises ValueError if it is neither.
     """
     if isinstance(value, str) and value == "auto":
         return "auto"
@@ -103,23 +85,15 @@ def require_rows(name: str, value: Any) -> int | Literal["auto"]:
     return require_int(name, value, 1, 2**32 - 1)
 
 
-def require_instance(name: str, value: Any, kind: type[T], others: str = "") -> T:
+def require_instance(
+    name: str,  # the option
+    value: Any,
+    kind: type[T],  # of the value object
+    others: str = "",  # what else the option may be, as in "True, False or "
+) -> T:
     """`value` as a value object.
 
-    Parameters
-    ----------
-    name : str
-        The option.
-    value : object
-    kind : type
-        Of the value object.
-    others : str
-        What else the option may be, as in "True, False or ".
-
-    Raises
-    ------
-    TypeError
-        `value` is of another type.
+    Raises TypeError if `value` is of another type.
     """
     if not isinstance(value, kind):
         raise TypeError(f"{name}={value!r}: expected {others}arrowdl.{kind.__name__}(...)")

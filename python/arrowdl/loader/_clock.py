@@ -29,7 +29,7 @@ class ReadingTime:
         self.forget()
 
     def forget(self) -> None:
-        """Count anew: in a forked child, where no other thread reads."""
+        """Count from 0: in a forked child, where no other thread reads."""
         self._lock = threading.Lock()
         self._running = 0
         self._begin = self._seconds = 0.0

@@ -11,25 +11,15 @@ _LONGEST = 200  # characters of a filter
 
 
 def describe_empty(
-    read: Stats, reader: Reader, options: Options, source: Source, filter: str | None
+    read: Stats,  # what the epoch has counted
+    reader: Reader,
+    options: Options,
+    source: Source,  # the rows that `filter` keeps. Without any, it is empty
+    filter: str | None,  # what the user gave as `filter`
 ) -> str:
     """Say that filters keep no row of an epoch that was read from its start to its end.
 
-    Parameters
-    ----------
-    read : Stats
-        What the epoch has counted.
-    reader : Reader
-    options : Options
-    source : Source
-        The rows that `filter` keeps. Without any, it is empty.
-    filter : str, optional
-        What the user gave as `filter`.
-
-    Returns
-    -------
-    str
-        Empty if they keep some, or there was none to drop.
+    The text is empty if they keep a row, or the epoch has no row to drop.
     """
     if read.filtered_rows and not read.rows:
         return (

@@ -24,23 +24,12 @@ MakeBar = Callable[[], AbstractContextManager[Callable[[int], None] | None]]
 
 @dataclass
 class Received:
-    """What the training has received so far.
-
-    Attributes
-    ----------
-    stats : Stats
-    valid_rows : int
-        Rows of the last batch that belong to this rank.
-    outcome : Outcome, optional
-        What became of the rows of the last batch, without the batch.
-    is_closed : bool
-        Whether it wants no more, not even the batch that is waited for.
-    """
+    """What the training has received so far."""
 
     stats: Stats = field(default_factory=Stats)
-    valid_rows: int = 0
-    outcome: Outcome | None = None
-    is_closed: bool = False
+    valid_rows: int = 0  # rows of the last batch that belong to this rank
+    outcome: Outcome | None = None  # what became of the rows of the last batch, without the batch
+    is_closed: bool = False  # whether it wants no more, not even the batch that is waited for
 
     def take(self, outcome: Outcome, tally: Tally | None) -> tuple[Any, int, int]:
         """Note what became of a batch; return it, its rows and those of this rank."""
@@ -72,10 +61,7 @@ def iterate(
 
     Returns whether all were read.
 
-    Raises
-    ------
-    RuntimeError
-        This process was forked from the one that began to read.
+    Raises RuntimeError if this process was forked from the one that began to read.
     """
     watch = _Watch(make_bar, reporter, tally, check)
     return _give(pipeline.open(reader), reader, received, watch)
@@ -183,15 +169,9 @@ at_exit(_is_ending.set)  # called before the core ends the threads that read ahe
 
 
 def _stay_at_exit() -> None:
-    """Stay in a daemon thread of a process that ends: its streams end before their rows.
-
-    A training there would take that for the end of the epoch. Python, too, just stops such threads.
-
-    Raises
-    ------
-    RuntimeError
-        The process does not end: it may wait for this thread.
-    """
+    """Stay in a daemon thread of a process that ends: its streams end before their rows."""
+    # A training there would take that for the end of the epoch. Python, too, stops such threads. If
+    # the process does not end, it may wait for this thread.
     if _is_ending.is_set() and threading.current_thread() is not threading.main_thread():
         threading.Event().wait(_MOST_SECONDS)
         raise RuntimeError("the process ends, and with it this epoch, before its last row")

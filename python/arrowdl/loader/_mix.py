@@ -26,38 +26,19 @@ _OF_MIXTURE = {
 
 
 def open_mixture(
-    sources: Any,
-    weights: Any,
+    sources: Any,  # loaders, or what `open` takes
+    weights: Any,  # as in `Loader.mix`
     stop: Any,
     origin: Any,
-    open: Callable[[Any], Source],
-    seed: int,
-    ranks: Ranks,
-    vocabulary: Vocabulary,
+    open: Callable[[Any], Source],  # opens a source
+    seed: int,  # each source that is not a Loader gets a seed derived from it
+    ranks: Ranks,  # that `read_sizes` returned
+    vocabulary: Vocabulary,  # that the user gave
 ) -> MixedSource:
     """Open the sources of a mixture.
 
-    Parameters
-    ----------
-    sources : mapping of str to object
-        Loaders, or what `open` takes.
-    weights, stop, origin
-        As in `Loader.mix`.
-    open : callable
-        Opens a source.
-    seed : int
-        Of which each source that is no Loader gets one of its own.
-    ranks : Ranks
-        That `read_sizes` returned.
-    vocabulary : Vocabulary
-        That the user gave.
-
-    Raises
-    ------
-    TypeError
-        `sources` is no mapping, or one of them is a stream.
-    ValueError
-        The sources do not fit together, or the weights do not fit them.
+    Raises TypeError if `sources` is not a mapping, or one of them is a stream. Raises ValueError if
+    the sources do not fit together, or the weights do not fit them.
     """
     if not isinstance(sources, Mapping) or not sources:
         given = "empty" if isinstance(sources, Mapping) else f"a {type(sources).__name__}"
@@ -130,10 +111,7 @@ def _require_indexed(name: str, source: Source) -> IndexedSource:
 def read_sizes(ranks: Ranks, batch_size: Any) -> Ranks:
     """Return the ranks of a mixture, with the number of its sequences.
 
-    Raises
-    ------
-    TypeError, ValueError
-        A mixture has no such steps.
+    Raises TypeError or ValueError if a mixture has no such steps.
     """
     if batch_size is not None:
         raise ValueError(

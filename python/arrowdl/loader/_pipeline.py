@@ -34,20 +34,7 @@ from arrowdl.loader._workers.pool import WorkerPool
 
 
 class Pipeline:
-    """From the rows of a source to batches, in this process. Worker processes get it by pickle.
-
-    Parameters
-    ----------
-    epochs : Epochs
-
-    Attributes
-    ----------
-    epochs : Epochs
-    source : Source
-    options : Options
-    assembly : Assembly
-    finisher : Finish, optional
-    """
+    """From the rows of a source to batches, in this process. Worker processes get it by pickle."""
 
     def __init__(self, epochs: Epochs[Any]) -> None:
         self.epochs = epochs
@@ -58,14 +45,11 @@ class Pipeline:
         self.finisher: Finish | None = Finish(options.sharding) if finishes else None
         self.assembly: Assembly = Assembly(options, self.source, Clock(), self.finisher)
 
-    def with_options(self, options: Options) -> Pipeline:
-        """Return a pipeline of the same rows, whose lengths it does not read again.
-
-        Parameters
-        ----------
-        options : Options
-            Which give each step the same rows.
-        """
+    def with_options(
+        self,
+        options: Options,  # which give each step the same rows
+    ) -> Pipeline:
+        """Return a pipeline of the same rows, whose lengths it does not read again."""
         return Pipeline(self.epochs.with_options(options))
 
     def for_workers(self) -> Pipeline:
@@ -93,30 +77,18 @@ class Pipeline:
         return self.with_options(reduced)
 
     def read_share(
-        self, place: Mapping[str, Any], rank: int, world_size: int, worker: int, num_workers: int
+        self,
+        place: Mapping[str, Any],  # of `Position.to_state`
+        rank: int,
+        world_size: int,
+        worker: int,
+        num_workers: int,
     ) -> Iterator[tuple[int, Any, int, Counts, Outcome | None, tuple[float, ...]]]:
         """Read the batches of one worker process.
 
-        Parameters
-        ----------
-        place : mapping
-            Of `Position.to_state`.
-        rank, world_size : int
-        worker, num_workers : int
-
-        Yields
-        ------
-        valid : int
-            Rows of the batch that belong to the rank.
-        batch : object
-        rows : int
-            All rows of the batch.
-        padding : (int, int)
-            Of `Padding.count`.
-        outcome : Outcome or None
-            What became of its rows, if they may have been skipped or filtered.
-        spent : tuple of float
-            Seconds of each of `WORKS`.
+        Yields the rows of a batch that belong to the rank, the batch, all its rows, the counts of
+        `Padding`, what became of its rows if they may have been skipped or filtered, and the
+        seconds of each of `WORKS`.
         """
         sharding = self.epochs.make_sharding(world_size, num_workers)
         is_tokens = sharding.tokens is not None

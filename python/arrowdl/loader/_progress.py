@@ -33,18 +33,14 @@ class NoBar:
 
 
 class Bar:
-    """A tqdm bar, which counts batches.
+    """A tqdm bar, which counts batches."""
 
-    Parameters
-    ----------
-    total : int, optional
-        Batches of the epoch; None if unknown.
-    epoch : int
-    done : int
-        Batches that were read before.
-    """
-
-    def __init__(self, total: int | None, epoch: int, done: int) -> None:
+    def __init__(
+        self,
+        total: int | None,  # batches of the epoch; None if unknown
+        epoch: int,
+        done: int,  # batches that were read before
+    ) -> None:
         from tqdm.auto import tqdm
 
         self._bar = tqdm(total=total, desc=f"epoch {epoch}", unit="batch", initial=done)
@@ -60,25 +56,14 @@ class OpeningLine:
     """A line on the error stream, if opening files takes seconds.
 
     A terminal shows one line that changes; other streams get a new line each half a minute.
-
-    Parameters
-    ----------
-    what : str
-        What is done with the files.
-    total : int
-        Files.
-    out : text stream, optional
-        ``sys.stderr`` by default.
-    clock : callable
-        Returns seconds.
     """
 
     def __init__(
         self,
-        what: str,
-        total: int,
-        out: TextIO | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        what: str,  # what is done with the files
+        total: int,  # files
+        out: TextIO | None = None,  # ``sys.stderr`` by default
+        clock: Callable[[], float] = time.monotonic,  # returns seconds
     ) -> None:
         self._what = what
         self._total = total

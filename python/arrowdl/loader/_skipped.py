@@ -1,4 +1,4 @@
-"""`Skipped`: rows that ``Loader(on_error="skip")`` left out."""
+"""`Skipped`: rows that ``Loader(on_error="skip")`` skipped."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Skipped:
     Attributes
     ----------
     path : str
-        The file; of a table in a mixture its name there; empty if the source is no file.
+        The file; for a table in a mixture its name there; empty if the source is not a file.
     ranges : tuple of (int, int)
-        Of rows, the first included and the last excluded, counted from 0 in the file (or
+        Ranges of rows, the first included and the last excluded, counted from 0 in the file (or
         table, or stream), after `filter`. Empty for a file whose rows are unknown.
     error : str
         Type and text of the exception.
     row_group : int, optional
-        Of a Parquet file, if all rows of the group were skipped.
+        The row group of a Parquet file, if all its rows were skipped.
     """
 
     path: str
@@ -107,16 +107,13 @@ def advise_skipping(error: Exception) -> None:
 
 
 @contextmanager
-def opening(left_out: list[Skipped] | None, *, has_filter: bool = False) -> Iterator[None]:
-    """Say in the error of a damaged file that `on_error` can skip it, unless it may be left out.
-
-    Parameters
-    ----------
-    left_out : list of Skipped, optional
-        As of `open_dataset`.
-    has_filter : bool
-        Whether a filter may be what fails, of values that are no files' fault.
-    """
+def opening(
+    left_out: list[Skipped] | None,  # see `open_dataset`
+    *,
+    # whether a filter may be what fails, of values that are not files' fault
+    has_filter: bool = False,
+) -> Iterator[None]:
+    """Say in the error of a damaged file that `on_error` can skip it, unless it may be left out."""
     try:
         yield
     except Exception as error:
@@ -164,16 +161,11 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
-def describe_units(lost: Sequence[Sequence[int]], units: Sequence[Sequence[int]]) -> str:
-    """Say for states which units of several sources could not be read; empty if all could.
-
-    Parameters
-    ----------
-    lost : sequence of sequence of int
-        Units of each source.
-    units : sequence of sequence of int
-        Rows of the units of each source.
-    """
+def describe_units(
+    lost: Sequence[Sequence[int]],  # units of each source
+    units: Sequence[Sequence[int]],  # rows of the units of each source
+) -> str:
+    """Say for states which units of several sources could not be read; empty if all could."""
     if not any(lost):
         return ""
     rows = sum(own[i] for own, numbers in zip(units, lost, strict=True) for i in numbers)

@@ -39,13 +39,13 @@ _METRICS = {
 class Stats:
     """What a `Loader` has read since it was made, and how long each part took.
 
-    ``stats - earlier`` is what came in between; ``str(stats)`` is a line for people.
+    ``stats - earlier`` is the difference of two counts; ``str(stats)`` is a line for people.
 
-    Seconds are of the wall clock, in the thread that iterates: the parts add up to the time that
-    the epochs took. A wait for a batch is divided by what the threads that read ahead did
-    meanwhile; if several worked at the same time, in proportion; what is left is source. With
-    worker processes, it is divided in proportion to what the worker did for that batch. Waits below
-    0.1 ms are not divided: they are source.
+    Seconds are wall-clock time of the thread that iterates: the parts add up to the time that the
+    epochs took. A wait for a batch is attributed to the work of the threads that read ahead, in
+    proportion if several worked at the same time; the remaining wait counts as source. With worker
+    processes, it is attributed in proportion to the work of the worker for that batch. Waits below
+    0.1 ms count as source.
 
     Attributes
     ----------
@@ -56,12 +56,12 @@ class Stats:
         Bytes of the Arrow arrays; with worker processes, bytes of the tensors that they sent.
     source_seconds : float
         Time in which the training waited for rows to be read, or to be shuffled and joined to
-        batches. Of tables, streams and other libraries (queries, Lance): all that it waited for.
+        batches. For tables, streams and other libraries (queries, Lance), all that it waited for.
     storage_seconds : float
         Part of `source_seconds`, in which the threads that read files over a network waited for
         them.
     decode_seconds : float
-        Time in which the training waited for files to be decoded. Of local files it includes the
+        Time in which the training waited for files to be decoded. For local files it includes the
         waits for the disk: pyarrow reads and decodes them in one call.
     conversion_seconds : float
         Time in which the training made tensors, or waited for them to be made.
@@ -69,9 +69,9 @@ class Stats:
         Time in which the training was in `transform`, or waited for it (`num_threads`), or for
         `transform_arrow`. With `num_threads` also for the conversion, which these threads do.
     copy_seconds : float
-        Time in which the training copied batches, or waited for the host's part of it: `device` of
-        a GPU, to pinned memory, by a sharding. The device's part goes on behind the training's
-        back, and is time of the consumer if it waits for that.
+        Time in which the training copied batches, or waited for the host's part of it: to a GPU
+        (`device`), to pinned memory, by a sharding. The device's part runs in the background, and
+        counts as time of the consumer if that waits for it.
     start_seconds : float
         Time in which the training waited for worker processes to start.
     consumer_seconds : float
@@ -79,8 +79,8 @@ class Stats:
     padding_rows : int
         Rows of batches that are padding (`pad_last`), or repeat a row of another rank.
     values : int
-        Of lists and strings that are padded (``ragged="padded"``), without the padding. Those that
-        are read from a device are not counted.
+        Values of lists and strings that are padded (``ragged="padded"``), without the padding and
+        without those that are read from a device.
     padding_values : int
         The padding of these: see `value_padding`.
     filtered_rows : int
@@ -210,14 +210,14 @@ class Stats:
         Parameters
         ----------
         prefix : str
-            Of each metric's name.
+            The start of each metric's name.
         labels : mapping of str to str, optional
             For each metric, such as the rank.
 
         Returns
         -------
         str
-            Of the format's version 1.0.0: counters, and ``# EOF`` at the end.
+            Counters in the format's version 1.0.0, with ``# EOF`` at the end.
         """
         pairs = ",".join(f'{name}="{_escape(str(text))}"' for name, text in (labels or {}).items())
         lines = []
@@ -235,16 +235,13 @@ def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
-def add_wait(stats: Stats, seconds: float, work: Mapping[Work, float]) -> None:
-    """Count a wait for a batch.
-
-    Parameters
-    ----------
-    stats : Stats
-    seconds : float
-    work : mapping of Work to float
-        What was done meanwhile, at most `seconds` together; the rest is source.
-    """
+def add_wait(
+    stats: Stats,
+    seconds: float,
+    # what was done meanwhile, at most `seconds` together; the rest is source
+    work: Mapping[Work, float],
+) -> None:
+    """Count a wait for a batch."""
     rest = max(0.0, seconds - sum(work.values()))
     storage = work.get("storage", 0.0)
     stats.storage_seconds += storage
@@ -264,31 +261,21 @@ def list_spent(stats: Stats) -> tuple[float, ...]:
 
 
 class Reporter:
-    """Reports the counters of an epoch every some seconds, between batches.
+    """Reports the counters of an epoch every some seconds, between batches."""
 
-    Parameters
-    ----------
-    stats : Stats
-        The counters, which go on counting.
-    seconds : float, optional
-        None for no reports.
-    report : callable, optional
-        Takes a copy of the counters. By default, what came since the last report is logged.
-
-    Attributes
-    ----------
-    due : float
-        When the next report is due, of ``time.perf_counter``.
-    name : str
-        Which rank reports, before each line of the log; empty for the only one.
-    """
-
-    def __init__(self, stats: Stats, seconds: float | None, report: Report | None) -> None:
+    def __init__(
+        self,
+        stats: Stats,  # the counters, which go on counting
+        seconds: float | None,  # None for no reports
+        # takes a copy of the counters. By default, what came since the last report is logged
+        report: Report | None,
+    ) -> None:
         self._stats = stats
         self._seconds = seconds
         self._report = self._log if report is None else report
         self._last = replace(stats)
-        self.name = ""
+        self.name = ""  # which rank reports, before each line of the log; empty for the only one
+        # when the next report is due, of ``time.perf_counter``
         self.due = float("inf") if seconds is None else time.perf_counter() + seconds
 
     def report(self, now: float) -> None:

@@ -87,8 +87,8 @@ def check_dlpack_producer(
 
     Notes
     -----
-    The memory of the array is read, and never written. Of more than 10,000 elements the first 5,000
-    and the last 5,000 are read.
+    The memory of the array is read, and never written. If it has more than 10,000 elements, the
+    first 5,000 and the last 5,000 are read.
 
     An array that ``__dlpack__`` refuses with BufferError breaks no rule: what needs a tensor is
     skipped.
@@ -178,7 +178,7 @@ def check_arrow_producer(
     ----------
     data : object, callable or str
         The object, or a function without arguments that makes one. Pass a function for streams that
-        can be read once. Of an object with a schema only, such as a type, the schema is checked.
+        can be read once. If an object only has a schema, such as a type, the schema is checked.
     failing : callable, optional
         Makes an object whose stream fails before its end, to check how it says so.
     isolate : bool, default False

@@ -13,28 +13,14 @@ from arrowdl.testing._made_tensor import Memory
 
 @dataclass(frozen=True)
 class Column:
-    """A column with the values that a consumer should read.
-
-    Attributes
-    ----------
-    name : str
-    rule : str
-        What a wrong value breaks.
-    common : bool
-        Whether every consumer has the type, so that refusing it is an error.
-    make : callable
-        Makes the schema and the array.
-    values : list
-    types : tuple of str
-        What a consumer has to have, of `TYPES`.
-    """
+    """A column with the values that a consumer should read."""
 
     name: str
-    rule: str
-    common: bool
-    make: Callable[[], tuple[MadeSchema, MadeArray]]
+    rule: str  # what a wrong value breaks
+    common: bool  # whether every consumer has the type, so that refusing it is an error
+    make: Callable[[], tuple[MadeSchema, MadeArray]]  # makes the schema and the array
     values: list[Any]
-    types: tuple[str, ...] = ("int32",)
+    types: tuple[str, ...] = ("int32",)  # what a consumer has to have, of `TYPES`
 
 
 def bits(values: Sequence[object]) -> Memory:

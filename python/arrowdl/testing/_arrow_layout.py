@@ -15,24 +15,13 @@ from arrowdl.testing._structs import HOST_READABLE, NULLABLE, ArrowArray, ArrowS
 
 @dataclass(frozen=True)
 class Layout:
-    """The buffers and children of a format.
+    """The buffers and children of a format."""
 
-    Attributes
-    ----------
-    buffers : tuple of str
-        ``validity``, ``bits``, ``values``, ``offsets``, ``sizes``, ``bytes``, ``views``, ``types``.
-    width : int
-        Bytes of a value, or of an offset.
-    children : int or None
-        None if any number is allowed.
-    list_size : int
-        The rows of a child for one row of a list of a fixed size.
-    """
-
+    # ``validity``, ``bits``, ``values``, ``offsets``, ``sizes``, ``bytes``, ``views``, ``types``
     buffers: tuple[str, ...]
-    width: int = 0
-    children: int | None = 0
-    list_size: int = 0
+    width: int = 0  # bytes of a value, or of an offset
+    children: int | None = 0  # None if any number is allowed
+    list_size: int = 0  # the rows of a child for one row of a list of a fixed size
 
 
 _PRIMITIVE = {"c": 1, "C": 1, "s": 2, "S": 2, "i": 4, "I": 4, "l": 8, "L": 8}

@@ -165,7 +165,7 @@ def _structs(producer: ArrowProducer, to: Recorder) -> None:
 
 
 def fill_free_memory() -> None:
-    """Leave no zeros where the next structs will be: a field that nobody sets shows."""
+    """Leave no zeros where the next structs will be: then a field that is not set shows."""
     allocate, free = ctypes.pythonapi.PyMem_RawMalloc, ctypes.pythonapi.PyMem_RawFree
     allocate.restype, allocate.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
     free.restype, free.argtypes = None, [ctypes.c_void_p]
@@ -193,7 +193,7 @@ def check_device_struct(struct: Any, to: Recorder) -> None:
 
 
 def _reserved(producer: ArrowProducer, to: Recorder) -> None:
-    """Several times: memory that nobody has cleared is often 0."""
+    """Check the reserved bytes several times: memory that was not cleared is often 0."""
     method = "__arrow_c_device_array__"
     if not hasattr(producer.make(), method):
         to.skip("arrow-device-reserved", f"the object has no {method}")

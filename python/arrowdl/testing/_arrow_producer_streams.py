@@ -144,7 +144,7 @@ def _read_arrays(reader: StreamReader, to: Recorder) -> list[Any] | None:
 
 
 def _unread(producer: ArrowProducer, to: Recorder) -> None:
-    """Capsules that nobody consumed, and streams that are not read to their end."""
+    """Check capsules that are not consumed, and streams that are not read to their end."""
     for method in _each_stream(producer, to):
         with to.trying(method):
             held = producer.export_stream(method)

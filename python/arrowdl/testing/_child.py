@@ -21,7 +21,7 @@ def main() -> None:
     sys.path[:] = sent.path
     with Path(sys.argv[-1]).open("w") as results:
         _answer(sent, results)
-    # What libraries do at exit is no part of a case, and could end this process in its own way.
+    # What libraries do at exit is not part of a case, and could end this process in its own way.
     os._exit(0)
 
 

@@ -11,7 +11,7 @@ from arrowdl.testing._checks import CHECKS
 from arrowdl.testing._report import Report
 from arrowdl.testing._run import OpenError, guess_isolated, run_check
 
-_LONGEST = 1e6  # seconds; more is no limit, and more than the watch can count
+_LONGEST = 1e6  # seconds; more is not a limit, and more than the watch can count
 
 # Options of the command: the checks that take them.
 _OPTIONS = {

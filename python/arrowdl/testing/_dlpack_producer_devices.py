@@ -42,7 +42,7 @@ def _device(producer: Producer, to: Recorder) -> None:
     to.expect(
         "dlpack-device",
         not plain_enum,
-        f"the device type {device[0]!r} is no integer",
+        f"the device type {device[0]!r} is not an integer",
         "use enum.IntEnum: consumers compare the type with numbers",
         "warning",
     )

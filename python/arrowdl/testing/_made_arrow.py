@@ -40,18 +40,7 @@ def encode_metadata(pairs: Mapping[str, str]) -> bytes:
 
 
 class _Made:
-    """What the two structs have in common: children, a dictionary, and a counted release.
-
-    Attributes
-    ----------
-    released : int
-        How often its release callback was called.
-    in_place : bool
-        Whether it was released inside its parent, and not by the parent's callback: a consumer
-        may only move it out and release it elsewhere.
-    pending : BaseException or None
-        The exception that was pending during the last call, which a callback in Python loses.
-    """
+    """What the two structs have in common: children, a dictionary, and a counted release."""
 
     _Struct: Any
     _Release: Any
@@ -60,11 +49,14 @@ class _Made:
     def __init__(self, children: Sequence[Any], dictionary: Any) -> None:
         self.children = list(children)
         self.dictionary = dictionary
-        self.released = 0
+        self.released = 0  # how often its release callback was called
+        # whether it was released inside its parent, and not by the parent's callback: a consumer
+        # may only move it out and release it elsewhere
         self.in_place = False
         self.has_parent = False
         self._by_parent = False
         self.thread: int | None = None
+        # the exception that was pending during the last call, which a callback in Python loses
         self.pending: BaseException | None = None
         self.struct: Any = self._Struct()
         pointers = [ctypes.pointer(child.struct) for child in self.children]
@@ -216,16 +208,7 @@ _GetError = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
 class MadeStream:
-    """An ArrowArrayStream, or ArrowDeviceArrayStream, that writes down how it is used.
-
-    Attributes
-    ----------
-    schemas : list of MadeSchema
-        What get_schema gave.
-    released : int
-    misuse : list of str
-        Calls that the specification forbids.
-    """
+    """An ArrowArrayStream, or ArrowDeviceArrayStream, that writes down how it is used."""
 
     lingers = True
 
@@ -245,10 +228,10 @@ class MadeStream:
         self._error = None if error is None else ctypes.create_string_buffer(error.encode())
         self._device = device
         self._failed = False
-        self.schemas: list[MadeSchema] = []
+        self.schemas: list[MadeSchema] = []  # what get_schema gave
         self.released = 0
         self.pending: BaseException | None = None
-        self.misuse: list[str] = []
+        self.misuse: list[str] = []  # calls that the specification forbids
         self._kept: list[Any] = [
             _GetStruct(self._get_schema),
             _GetStruct(self._get_next),

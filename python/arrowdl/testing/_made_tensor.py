@@ -48,7 +48,7 @@ CODES: dict[str, tuple[int, ...]] = {
     "uint4": (1, 4),
 }
 
-_unreleased: set[Any] = set()  # nobody else may hold a struct that is still in use
+_unreleased: set[Any] = set()  # a struct in use may have no other reference
 _recent: deque[Any] = deque(maxlen=4096)  # their capsules look at them once more
 
 
@@ -97,18 +97,7 @@ class Memory:
 class MadeTensor:
     """A managed tensor over a `Memory` (or at an address, or NULL).
 
-    Attributes
-    ----------
-    released : int
-        How often its deleter was called.
-    thread : int or None
-        The thread that called it last.
-    pending : BaseException or None
-        The exception that was pending then. A deleter in Python loses it, so the consumer cannot
-        raise it.
-    tensor : DLTensor
-        To be changed at will before it is handed out.
-    managed : DLManagedTensor or DLManagedTensorVersioned
+    Its `tensor` may be changed at will before it is handed out.
     """
 
     lingers = True
@@ -130,8 +119,10 @@ class MadeTensor:
         """`strides` (in elements) are NULL unless given; `dtype` is a name of CODES or
         (code, bits[, lanes])."""
         self.data: Any = data
-        self.released = 0
-        self.thread: int | None = None
+        self.released = 0  # how often its deleter was called
+        self.thread: int | None = None  # the thread that called it last
+        # the exception that was pending then. A deleter in Python loses it, so the consumer cannot
+        # raise it
         self.pending: BaseException | None = None
         code = CODES[dtype] if isinstance(dtype, str) else dtype
         self._shape = (ctypes.c_int64 * len(shape))(*shape)

@@ -20,7 +20,7 @@ from arrowdl.testing._structs import (
 
 LEGACY, VERSIONED = "dltensor", "dltensor_versioned"
 
-# Code: its bits, and how `struct` reads a value of so many bits.
+# Code: its bits, and how `struct` reads a value of that many bits.
 _FORMATS = {
     0: {8: "b", 16: "h", 32: "i", 64: "q"},
     1: {8: "B", 16: "H", 32: "I", 64: "Q"},
@@ -178,7 +178,7 @@ def read_values(tensor: DLTensor) -> list[Any]:
 
 
 def rounded(tensor: DLTensor, value: Any) -> Any:
-    """`value` as the type of `tensor` holds it; unchanged if it is no value of the type."""
+    """`value` as the type of `tensor` holds it; unchanged if it is not a value of the type."""
     code = _FORMATS[tensor.dtype.code][tensor.dtype.bits]
     if code not in "efd":
         return value

@@ -25,36 +25,21 @@ _Cell = tuple[str, str, str, str, str]
 
 @dataclass(frozen=True)
 class Case:
-    """One thing that a check tries.
-
-    Attributes
-    ----------
-    name : str
-    rule : str
-        The rule that is broken if the case crashes, hangs or raises what it does not expect.
-    run : callable
-        Takes the subject and a `Recorder`.
-    """
+    """One thing that a check tries."""
 
     name: str
+    # the rule that is broken if the case crashes, hangs or raises what it does not expect
     rule: str
-    run: Callable[[Any, Recorder], None]
+    run: Callable[[Any, Recorder], None]  # takes the subject and a `Recorder`
 
 
 @dataclass(frozen=True)
 class Check:
-    """A named list of cases.
-
-    Attributes
-    ----------
-    name : str
-    cases : tuple of Case
-    open : callable
-        Makes the subject of the cases from what the caller passed and its options.
-    """
+    """A named list of cases."""
 
     name: str
     cases: tuple[Case, ...]
+    # makes the subject of the cases from what the caller passed and its options
     open: Callable[..., Any]
 
 
@@ -63,17 +48,14 @@ class OpenError(RuntimeError):
 
 
 class StopCheck(BaseException):
-    """Raised by a case after which no other can be tried: not caught as what a subject raises.
+    """Raised by a case after which no other can be tried: not caught as what a subject raises."""
 
-    Parameters
-    ----------
-    why : str
-        Why the other cases are skipped.
-    seen, advice : str, optional
-        The error of this case; without them it is skipped too.
-    """
-
-    def __init__(self, why: str, seen: str | None = None, advice: str = "") -> None:
+    def __init__(
+        self,
+        why: str,  # why the other cases are skipped
+        seen: str | None = None,  # the error of this case; without them it is skipped too
+        advice: str = "",
+    ) -> None:
         super().__init__(why)
         self.why, self.seen, self.advice = why, seen, advice
 
@@ -227,24 +209,13 @@ _TIMEOUTS = 3
 
 @dataclass(frozen=True)
 class Sent:
-    """What the process of a check is given.
+    """What the process of a check is given."""
 
-    Attributes
-    ----------
-    check : str or None
-        None to guess which checks fit.
-    path : list of str
-    opening, timeout : float
-        Seconds to import and open the target, and for each case.
-    payload : bytes
-        The target, the options and the names of the cases that are done, pickled.
-    """
-
-    check: str | None
+    check: str | None  # None to guess which checks fit
     path: list[str]
-    opening: float
+    opening: float  # seconds to import and open the target, and for each case
     timeout: float
-    payload: bytes
+    payload: bytes  # the target, the options and the names of the cases that are done, pickled
 
 
 @dataclass

@@ -347,7 +347,7 @@ TEST_P(KernelsTest, AFieldIsThereOnceItsStructIs) {
   exported->sync_event = events_.back().handle().get();
   DeviceArray pending = DeviceArray::import(source.export_schema(), std::move(exported));
   DeviceArray field = pending.field(0);
-  EXPECT_FALSE(field.is_ready()) << "the gate is closed, and nobody has waited";
+  EXPECT_FALSE(field.is_ready()) << "the gate is closed, and no thread has waited";
   EXPECT_EQ(field.known_null_count(), -1);
   EXPECT_NE(field.sync_event(), pending.sync_event()) << "one event for data and bitmap";
   source = DeviceArray();

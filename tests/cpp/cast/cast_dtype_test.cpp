@@ -79,7 +79,7 @@ TEST(CastDtype, RefusesWhatDoesNotFit) {
   expect_unfit<int32_t>("int32", 65520, "float16", "beyond the range of float16");
   expect_unfit<double>("float64", 1e300, "float32", "1.0000000000000001e+300 is beyond");
   expect_unfit<double>("float64", -1e300, "bfloat16", "beyond the range of bfloat16");
-  expect_unfit<double>("float64", 0.5, "int64", "0.5 is no whole number");
+  expect_unfit<double>("float64", 0.5, "int64", "0.5 is not a whole number");
   expect_unfit<double>("float64", std::nan(""), "int32", "nan is not in int32");
   expect_unfit<double>("float64", 0x1p63, "int64", "beyond the range of int64");
   expect_unfit<double>("float64", -1, "uint8", "-1 is beyond the range of uint8");

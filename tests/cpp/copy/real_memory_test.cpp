@@ -114,7 +114,7 @@ TEST_P(RealMemoryTest, OthersCopyOurMemoryBetweenPeers) {
   memory.return_stream(second_, stream);
 }
 
-/// Of another library's pool, and of cuMemMap.
+/// Memory of another library's pool, and of cuMemMap.
 TEST_P(RealMemoryTest, ForeignMemoryWithoutAccessIsCopiedToo) {
   for (void* foreign : {fake_->allocate_elsewhere(0, 100), fake_->allocate_mapped(0, 100)}) {
     std::memset(foreign, 7, 100);

@@ -117,7 +117,7 @@ TEST_P(SharedCopyTest, NamesMetadataAndFlagsComeBack) {
   EXPECT_EQ(std::string(value.data, static_cast<std::size_t>(value.size_bytes)), "value");
 }
 
-/// Nobody has to outlive anybody: a mapping keeps the memory, and a descriptor does.
+/// A mapping keeps the memory, and so does a descriptor: no process has to outlive another.
 TEST_P(SharedCopyTest, TheMemoryStaysAsLongAsSomethingRefersToIt) {
   SharedCopy shared = make_shared_copy(make_bytes("abcd"));
   const auto has_nothing = [&] {

@@ -73,7 +73,7 @@ int get_pointer_attribute(void* value, int attribute, const void* memory);
 
 int load_module(void** module, const void* image);
 int find_kernel(void** kernel, void* module, const char* name);
-/// Of one dimension: `blocks` times `threads`.
+/// Launches `blocks` times `threads` threads, in one dimension.
 int launch_kernel(void* kernel, unsigned blocks, unsigned threads, void* stream, void** arguments);
 
 int get_context_device(int* device);

@@ -110,7 +110,7 @@ FAKE_EXPORT int32_t aoti_torch_delete_cuda_stream_guard(void** guard) {
   return 0;
 }
 
-/// Of torch.Tensor.
+/// The exchange API of torch.Tensor.
 FAKE_EXPORT const DLPackExchangeAPI* fake_torch_exchange_api() {
   static DLPackExchangeAPI api{};
   api.header.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};

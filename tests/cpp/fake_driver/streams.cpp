@@ -200,7 +200,7 @@ int get_stream_context(void* handle, void** context) {
   return call(kAnyCall, [&](Machine& m, Lock&) {
     const StreamPtr stream = m.find_stream(handle, current_device());
     if (stream == nullptr) return kInvalidHandle;
-    // Of a green context's stream it is "equivalent to the one returned by cuCtxFromGreenCtx".
+    // For a green context's stream it is "equivalent to the one returned by cuCtxFromGreenCtx".
     const auto device = static_cast<std::size_t>(stream->device);
     *context = stream->is_green ? &m.green_contexts[device] : &m.contexts[device];
     return kSuccess;

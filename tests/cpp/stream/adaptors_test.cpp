@@ -441,7 +441,7 @@ TEST(Prefetch, SlicesOfOneArrayCountAsOne) {
     for (int64_t i = 0; i < 400; i += batch) {
       const DeviceArray array = stream->next();
       ASSERT_EQ(read_rows(array).front(), number(i));
-      // Those of this group and of two more, and what is being read.
+      // The rows of this group and of two more, and those that are being read.
       ASSERT_LE(made, (i + 3 * std::max<int64_t>(10, 2 * batch)) / 10 + 3);
     }
     EXPECT_FALSE(stream->next());

@@ -156,7 +156,7 @@ class Consumer {
     error = code;
     message = std::move(text);
   }
-  /// The last call of the producer: who waits for it destroys this.
+  /// The last call of the producer: the thread that waits for it destroys this.
   void receive_release() {
     const std::lock_guard<std::mutex> lock(mutex_);
     EXPECT_FALSE(is_released);

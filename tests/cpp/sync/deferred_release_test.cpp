@@ -58,7 +58,7 @@ TEST_P(DeferredReleaseTest, MemoryStaysUntilTheConsumerHasReadIt) {
   used.add(device_, consumer.stream);
   EXPECT_FALSE(used.empty());
   used.release(std::move(memory));
-  EXPECT_EQ(dropped_, 0) << "and nobody has waited: the gate is closed";
+  EXPECT_EQ(dropped_, 0) << "and no thread has waited: the gate is closed";
   EXPECT_EQ(pending_releases(), 1);
   fake_->open_gate(consumer.gate);
   EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));

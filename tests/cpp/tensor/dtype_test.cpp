@@ -18,7 +18,7 @@ TEST(Dtype, IsFoundByEachOfItsNames) {
     } else {
       EXPECT_EQ(find_dtype_of_extension(row.extension), &row) << row.name;
     }
-    if (row.is_padded()) continue;  // the flag is no part of DLPack's type
+    if (row.is_padded()) continue;  // the flag is not a part of DLPack's type
     EXPECT_EQ(to_string(row.dl()), row.name);
   }
 }

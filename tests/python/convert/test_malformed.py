@@ -520,7 +520,7 @@ OFFSETS_OF_LISTS = {
     "beyond the values": [0, 1, 2, 400],
     "all beyond the values": [2**31 - 4, 2**31 - 3, 2**31 - 2, 2**31 - 1],
 }
-# Of bytes the structs do not say how many there are: only the order can be checked.
+# The structs do not say how many bytes there are: only the order can be checked.
 OFFSETS_OF_BYTES = dict(list(OFFSETS_OF_LISTS.items())[:3])
 
 
@@ -904,7 +904,7 @@ def test_a_tensor_on_no_device_is_refused(device):
 
 
 def on_device(device: tuple[int, int]):
-    """int64 values, labelled as memory of `device`; nobody reads them."""
+    """int64 values, labelled as memory of `device`, which is never read."""
     made = MadeArray(2, [None, 0x20], null_count=0)
     source = MadeDeviceArray(made, device)
     schema = MadeSchema("l")

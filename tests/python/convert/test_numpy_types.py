@@ -173,13 +173,13 @@ def test_other_units_are_told_the_way_out(dtype: str) -> None:
 def test_times_are_no_masks_and_no_rows() -> None:
     """Nothing but an array of times takes them: their numbers mean something else elsewhere."""
     times = np.array([1, 0], "datetime64[s]")
-    with pytest.raises(BufferError, match="is no tensor of DLPack"):
+    with pytest.raises(BufferError, match="cannot become a DLPack tensor"):
         arrowdl.to_arrow_device(np.arange(2), mask=times)
-    with pytest.raises(BufferError, match="is no tensor of DLPack"):
+    with pytest.raises(BufferError, match="cannot become a DLPack tensor"):
         arrowdl._core.read_row_numbers(times, 3)
 
 
-# ---------------------------------------------------------------- what is no tensor
+# ---------------------------------------------------------------- what cannot become a tensor
 
 RECORDS = np.array([(1, 2.5), (3, 4.5)], [("a", "i4"), ("b", "f8")])
 REFUSED: dict[str, tuple[Any, str, Any]] = {

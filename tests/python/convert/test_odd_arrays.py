@@ -188,7 +188,7 @@ def test_variable_shapes_as_offsets() -> None:
     assert arrowdl.to_torch(batch)["v"].is_nested
 
 
-# ---- data that is no tensor
+# ---- data that cannot become a tensor
 
 
 def test_what_is_no_tensor_in_a_tensordict() -> None:

@@ -1,4 +1,4 @@
-"""pandas' unnamed index, which a filter leaves on a frame, is no column; a named one is."""
+"""pandas' unnamed index, which a filter leaves on a frame, is not a column; a named one is."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ elements = st.sampled_from([*NUMBERS, pa.bool_(), pa.bool8(), pa.binary(3)])
 
 @st.composite
 def fixed_shapes(draw: st.DrawFn) -> pa.DataType:
-    """Of one to three dimensions, in any order."""
+    """Draw tensor types of one to three dimensions, in any order."""
     shape = draw(st.lists(st.integers(0, 3), min_size=1, max_size=3))
     permutation = draw(st.permutations(range(len(shape))))
     value_type = draw(st.sampled_from([*NUMBERS, pa.bool_()]))

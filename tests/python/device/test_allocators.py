@@ -321,7 +321,7 @@ settle()
 """)
 
 
-# Of torch's library for CUDA, what needs no GIL: tests/cpp/fake_driver/fake_torch.cpp.
+# The functions of torch's library for CUDA that need no GIL: tests/cpp/fake_driver/fake_torch.cpp.
 LIBRARY = """
 from helpers.fake_cuda import FAKE_TORCH
 from helpers.capsules import make_capsule

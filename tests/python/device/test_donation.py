@@ -99,8 +99,8 @@ settle()
 def test_what_the_clients_of_xla_do_with_donated_memory(
     on_fake_cuda: Callable[[str], None],
 ) -> None:
-    """What docs/concepts/devices.rst says. The double tells it as XLA's sources do; arrowdl cannot
-    see a donation, which names nobody."""
+    """What docs/concepts/devices.rst says. The double does what XLA's sources do; arrowdl cannot
+    see a donation."""
     on_fake_cuda(f"""{DONATION}
 array = arrowdl.from_arrow(ints).to("cuda:0")
 array.synchronize()

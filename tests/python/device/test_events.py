@@ -53,7 +53,7 @@ def test_a_registered_synchronizer_waits(calls: list[tuple[int, int]]) -> None:
     assert len(calls) == 2
     pending.__dlpack__(stream=-1)
     assert len(calls) == 2
-    with pytest.raises(BufferError, match="is no stream of metal"):
+    with pytest.raises(BufferError, match="is not a stream of metal"):
         arrowdl.to_arrow_device({"a": pending, "b": pending}).record_stream(5)
 
 
@@ -126,5 +126,5 @@ def test_a_device_type_without_streams_takes_none(stream: int) -> None:
     array = arrowdl.from_arrow(
         (MadeSchema("i").capsule(), MadeDeviceArray(made, (METAL, 0)).capsule())
     )
-    with pytest.raises(BufferError, match="is no stream of metal:0"):
+    with pytest.raises(BufferError, match="is not a stream of metal:0"):
         array.__dlpack__(stream=stream)

@@ -113,7 +113,7 @@ gate.__exit__(None, None, None)
 settle()
 assert list(read) == list(late) == EXPECTED
 assert cuda.make_stream() == handle, "and destroyed in the end"
-refused(BufferError, "is no stream", lambda: make().wait(CupyEvent(cuda)))
+refused(BufferError, "is not a stream", lambda: make().wait(CupyEvent(cuda)))
 finish()
 """)
 
@@ -376,7 +376,7 @@ class Odd:
 refused(BufferError, "version 1 of __cuda_stream__", lambda: array.wait(Newer()))
 refused(TypeError, "expected (version, handle)", lambda: array.wait(Odd()))
 for thing in CupyEvent(cuda), SimpleNamespace(ptr=5), SimpleNamespace(handle=5), 1.5, "1":
-    refused(BufferError, "is no stream of cuda:0", lambda: array.record_stream(thing))
+    refused(BufferError, "is not a stream of cuda:0", lambda: array.record_stream(thing))
 import tvm_ffi
 for name, accepted in ("cuda", True), ("rocm", False), ("cpu", False):
     context = tvm_ffi.StreamContext(tvm_ffi.device(name, 0), cuda.make_stream())
@@ -385,9 +385,9 @@ for name, accepted in ("cuda", True), ("rocm", False), ("cpu", False):
         context.stream = ctypes.c_void_p(context.stream)
         array.record_stream(context)
     else:
-        refused(BufferError, "is no stream of cuda:0", lambda: array.record_stream(context))
+        refused(BufferError, "is not a stream of cuda:0", lambda: array.record_stream(context))
 xpu = AcceleratorStream(5, "xpu")
-refused(BufferError, "is no stream of cuda:0", lambda: array.record_stream(xpu))
+refused(BufferError, "is not a stream of cuda:0", lambda: array.record_stream(xpu))
 stream = cuda.make_stream()
 array.record_stream(AcceleratorStream(stream))
 with cuda.gate(stream):

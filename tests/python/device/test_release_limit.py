@@ -1,4 +1,4 @@
-"""Memory that waits for streams is bounded: copies wait while there is more, and nobody else."""
+"""Memory that waits for streams is bounded: copies alone wait while there is more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who holds memory that a framework still reads, who waits with the interpreter lock, and which GPU
+"""Owners of memory that a framework still reads, waits and the interpreter lock, and the GPU that
 copies, on the fake drivers."""
 
 from __future__ import annotations

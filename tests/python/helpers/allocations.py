@@ -90,7 +90,7 @@ TABLE = pa.table(
 
 
 class Stream:
-    """A stream of Python's that is no pyarrow's."""
+    """A stream in Python that is not pyarrow's."""
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return TABLE.__arrow_c_stream__(requested_schema)
@@ -455,7 +455,7 @@ def streams_joined() -> Use:
 
 @use
 def rows_by_number() -> Use:
-    """Of more and of fewer arrays than rows."""
+    """Take rows of more and of fewer arrays than rows."""
     arrays = [arrowdl.from_arrow(batch) for batch in TABLE.to_batches(max_chunksize=1)]
     rows = len(arrays)
     ids = np.array([1, 0, -1], "int16")
@@ -757,7 +757,7 @@ def sweep(name: str, failing: Callable[[int], Failing]) -> tuple[int, list[str]]
             faults.append(f"{name} {n}: {type(error).__name__}: {error}")
         left = settle(objects, abandoned)
         if left < 0 or debug.abandoned_releases() > abandoned:
-            # Given up by the thread that looks after late releases, which may wait for nobody.
+            # Abandoned by the thread of late releases, which must not wait.
             objects += left
         elif left:
             faults.append(f"{name} {n}: {left} objects are left, after {error!r}")

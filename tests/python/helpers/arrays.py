@@ -10,7 +10,7 @@ import pyarrow as pa
 
 
 def data_address(array: pa.Array) -> int:
-    """Of the first element of a fixed-width array, or of the innermost one of a fixed-size list."""
+    """Return the address of the first element, of the innermost array in a fixed-size list."""
     storage = array.storage if isinstance(array, pa.ExtensionArray) else array
     if pa.types.is_fixed_size_list(storage.type):
         return data_address(storage.flatten())
@@ -18,7 +18,7 @@ def data_address(array: pa.Array) -> int:
 
 
 def address_of(tensor: Any) -> int:
-    """Of the first element of a framework's tensor."""
+    """Return the address of the first element of a framework's tensor."""
     if hasattr(tensor, "data_ptr"):
         return tensor.data_ptr()
     if hasattr(tensor, "unsafe_buffer_pointer"):

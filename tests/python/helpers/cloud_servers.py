@@ -90,7 +90,8 @@ class Azurite:
         import pyarrow.fs as fs
 
         store = fs.AzureFileSystem(**self.make_options(self.port))
-        # Of one that exists, Azurite's answer is cut short, and the client waits half a minute.
+        # If the container exists, Azurite's answer is cut short, and the client waits half a
+        # minute.
         if store.get_file_info(container).type == fs.FileType.NotFound:
             store.create_dir(container)
         for path, data in files.items():
@@ -174,7 +175,7 @@ class Hub(http.server.ThreadingHTTPServer):
     Attributes
     ----------
     name : str
-        Of the data set, "user/name".
+        The name of the data set, "user/name".
     commits : dict of str to dict of str to bytes
         The files of each commit.
     branches : dict of str to str

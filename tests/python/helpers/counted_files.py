@@ -17,7 +17,7 @@ class CountedFiles(fs.FileSystemHandler):  # type: ignore[misc]
     Attributes
     ----------
     reads : list of (path, offset, nbytes)
-        Of each read, in the order of their beginnings.
+        The reads, in the order of their beginnings.
     asked : int
         How often a file's size and time were asked for.
     before : callable

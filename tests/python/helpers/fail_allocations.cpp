@@ -1,7 +1,7 @@
 // Preloaded into a Python process: makes an allocation of the extension fail, or a thread of it.
 //
 // Counted are operator new and the C functions where code of the extension calls them, itself or by
-// way of libstdc++. What other libraries allocate for themselves is none of its business.
+// way of libstdc++. It ignores what other libraries allocate for themselves.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <unwind.h>

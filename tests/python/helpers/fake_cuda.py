@@ -1,7 +1,7 @@
 """The fake CUDA driver of the C++ tests, in a process that finds it as libcuda.so.1.
 
-It runs on the CPU with real asynchronous streams: its memory can be read here, and what nobody
-waits for is late.
+It runs on the CPU with real asynchronous streams: its memory can be read here, and work that no
+call waits for is late.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ class StandInFramework:
     Attributes
     ----------
     stream : int
-        That of its work.
+        The stream of its work.
     addresses : list of int
         What it allocated.
     """

@@ -121,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer_short(
         self, status: int, headers: list[tuple[str, str]], data: bytes, how: str
     ) -> None:
-        # Nobody can tell a list that is nothing from one of no objects.
+        # A client cannot tell an empty answer from a list without objects.
         count = 0 if how == "nothing" and "list-type=" not in self.path else len(data) // 2
         if how == "short range":
             found = [text for name, text in headers if name == "Content-Range"]
@@ -270,7 +270,7 @@ class _Nowhere:
         """Nothing is left."""
 
     def write(self, data: bytes) -> None:
-        """Nobody reads it."""
+        """Drop the data."""
 
     def close(self) -> None:
         """It is."""
@@ -291,7 +291,8 @@ class _Server(ThreadingHTTPServer):
         self.pause = threading.Event()
         self.refusal: tuple[int, bytes] | None = None  # every answer
         self.refused = ""  # within the path of what is refused
-        # Of a store that nobody writes to, by command, path and range: it is asked for each once.
+        # The answers of a store without writers, by command, path and range: each is requested
+        # once.
         self.answers: dict[tuple[str, str, str | None], _Answer] | None = None
         self.most_at_once = self._now = 0
         self._lock = threading.Lock()

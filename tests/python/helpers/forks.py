@@ -132,7 +132,7 @@ def child_reads_the_iterator() -> None:
 
 
 def child_keeps_a_batch() -> None:
-    """Nobody writes the memory that it has inherited."""
+    """The memory that a child has inherited is not written to."""
     loader = Loader()
     batches = iter(loader)
     kept: Any = next(batches)
@@ -200,7 +200,7 @@ def transform_forks() -> None:
 
 
 def nothing_is_left() -> None:
-    """Of many forks, in the memory that the loader holds."""
+    """Many forks leave nothing in the memory that the loader holds."""
     loader = Loader()
     for _ in range(2):
         for batch in loader:

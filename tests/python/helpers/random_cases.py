@@ -1,4 +1,4 @@
-"""Random cases by number: each is made anew from its number alone.
+"""Random cases by number: each is made from its number alone.
 
 ``ARROWDL_RANDOM_CASES`` is how many there are of each kind, for the long run, and
 ``ARROWDL_RANDOM_SEED`` the first number. Nothing here knows arrowdl: what is expected comes from

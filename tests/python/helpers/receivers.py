@@ -115,7 +115,7 @@ def send_and_die(connection: Any, rows: int) -> None:
 
 
 def send_by_queue(queue: Any, event: Any) -> None:
-    """Send an array that nobody else here refers to, and live until it is received."""
+    """Send an array that has no other reference here, and live until it is received."""
     queue.put({"rows": arrowdl.from_arrow(pa.array([1, None, 3])).to("cuda:0")})
     event.wait()
 

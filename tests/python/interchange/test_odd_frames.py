@@ -100,11 +100,11 @@ def test_devices_are_of_the_protocols_enum() -> None:
     kind = type.__class__
     assert (kind(99), kind(99).name) == (99, "DEVICE_TYPE_99")
     for value in (0, -1, False, "cpu", None, 1.5):
-        with pytest.raises(ValueError, match="is no device type"):
+        with pytest.raises(ValueError, match="is not a device type"):
             kind(value)
 
 
-# ---------------------------------------------------------------- what is no frame
+# ---------------------------------------------------------------- what is not a frame
 
 NONSENSE = [None, "x", b"x", -1, 2**63, 2**70, 1.5, object(), (), (1, 2, 3), {}, {"a": 1}, int]
 
@@ -206,7 +206,7 @@ def lies_in_columns(wrong: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 def lies_in_buffers(wrong: Any, kind: str, name: str) -> Iterator[tuple[str, Callable[[], Any]]]:
     for part in "pair", "buffer", "dtype", "bufsize", "ptr", "__dlpack_device__":
-        if part == "dtype" and name == "data" and kind != "categorical":  # nobody needs it
+        if part == "dtype" and name == "data" and kind != "categorical":  # it is not needed
             continue
         if part == "ptr" and wrong in (2**63, 2**70) and wrong != 2**70:  # might be one
             continue
@@ -274,7 +274,7 @@ def test_addresses_where_no_memory_is_are_not_read(address: int) -> None:
     buffer, dtype = column.buffers["data"]
     column.buffers["data"] = Lies(buffer, "ptr", address), dtype
     with pytest.raises(
-        ValueError, match=f"12 bytes at address {address}, which is no valid memory"
+        ValueError, match=f"12 bytes at address {address}, which is not valid memory"
     ):
         arrowdl.from_arrow(MadeFrame({"x": column}))
 

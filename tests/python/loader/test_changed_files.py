@@ -1,4 +1,4 @@
-"""Files that are written anew while a Loader has them."""
+"""Files that are rewritten while a Loader has them."""
 
 from __future__ import annotations
 

@@ -363,7 +363,7 @@ def test_filters_that_are_not_bool(tmp_path: Path) -> None:
 
 
 def test_values_that_are_not_ascii(tmp_path: Path) -> None:
-    """pyarrow's text of a filter ends inside of a character, which is no text."""
+    """pyarrow's text of a filter ends inside of a character, and is not valid UTF-8."""
     words = ["日本語テキスト" * 20, "é" * 101, "a" + "é" * 101]
     pq.write_table(pa.table({"i": range(3), "s": words}), path := tmp_path / "a.parquet")
     others = [word + "!" for word in words]

@@ -122,7 +122,7 @@ def test_ranks_share_the_footers_with_the_plan(
             assert not list_footers_read(files)
 
 
-# ---- files that are written anew within a second
+# ---- files that are rewritten within a second
 
 
 def dump(values: range) -> bytes:

@@ -114,7 +114,7 @@ def test_slices_are_batches(rows: slice, count: int) -> None:
         (np.array([1.0]), TypeError, "row numbers of type"),
         (np.ones(60, bool), TypeError, "flatnonzero"),
         ([True, False], TypeError, "flatnonzero"),
-        (True, TypeError, "a bool is no row number"),
+        (True, TypeError, "a bool is not a row number"),
         (pa.array([True] * 60), TypeError, "flatnonzero"),
         (np.array([[1]]), TypeError, "one-dimensional"),
         (pa.array([1, None]), ValueError, "nulls"),

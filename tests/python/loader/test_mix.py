@@ -121,7 +121,7 @@ def test_each_step_has_the_shares() -> None:
     steps, state = world.read(4)
     assert all(count(step) == {0: 6, 1: 2} for step in steps)
     assert state["phases"] == [[0, [3, 1]]]
-    # Of both sequences of each source, in their order.
+    # The rows of both sequences of each source, in their order.
     assert [i for step in steps for i in step if i < 30] == list(range(12))
 
 
@@ -358,7 +358,7 @@ def test_other_weights_hold_from_a_resume_on() -> None:
 
 
 def test_short_phases_have_their_shares() -> None:
-    """A new phase goes on with the progress of the last one, and does not round anew."""
+    """A new phase goes on with the progress of the last one, and does not round again."""
     tables = make_tables([900, 900, 900])
     weights = {step: {"s0": 50 + step % 2, "s1": 50, "s2": 1} for step in range(500)}
     steps, _ = mix(tables, weights, global_batch_size=8, splits=8, stop="repeat").read(500)

@@ -106,7 +106,7 @@ def test_a_smaller_buffer_gets_rows_of_several_row_groups(
 ) -> None:
     options = {} if splits is None else {"global_batch_size": BATCH, "splits": splits}
     path = folder / f"{units} units.parquet"
-    # Of eight lanes without a buffer, 1.22 is the bound: 256 / 8**3 more than the square of 1.
+    # For eight lanes without a buffer, 1.22 is the bound: 256 / 8**3 more than the square of 1.
     assert measure(read(path, buffer_size=rows, **options)) < (1.35 if rows == 2_000 else EVEN)
 
 

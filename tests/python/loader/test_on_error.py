@@ -92,7 +92,7 @@ def test_only_damaged_files_are_said_to_be_skipped(folder: Path) -> None:
         return "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
 
     above = ds.field("id") > 20
-    cast = ds.field("text").cast(pa.int32()) > 3  # of a text that is no number
+    cast = ds.field("text").cast(pa.int32()) > 3  # of a text that is not a number
     for filter in (ds.field("no") > 3, ds.field("text") > 3, cast):
         assert ADVICE not in fail(folder, filter=filter)
     assert ADVICE not in fail([*map(str, folder.glob("*")), "missing.parquet"])
@@ -440,7 +440,7 @@ def test_what_may_be_skipped() -> None:
 
 
 class Foreign(Exception):
-    """Of a library that reads files."""
+    """An exception of a library that reads files."""
 
 
 class Short(IndexedSource):

@@ -74,7 +74,7 @@ def test_a_file_object_is_read_as_its_file(kind: str, suffix: str, tmp_path: Pat
         made = FILE_OBJECTS[kind](path)
         for file in made if isinstance(made, list) else [made]:
             stack.enter_context(contextlib.closing(file))
-            file.read(3)  # the position is no matter
+            file.read(3)  # the position does not matter
         loader = arrowdl.Loader(made, 4, framework="numpy", columns=["id"], shuffle=True)
         assert sorted(i for batch in loader for i in batch["id"].tolist()) == list(range(10))
         assert read(made, columns=["id"], filter=ds.field("x") > 3) == [7, 8, 9]

@@ -176,7 +176,7 @@ def test_random_stops_on_other_ranks(case: dict[str, Any]) -> None:
 def test_random_ranks_without_splits_have_each_block_once(
     case: dict[str, Any],
 ) -> None:
-    """Ranks have runs of blocks, and those that are left are divided anew after a stop."""
+    """Ranks have runs of blocks, and the remaining blocks are divided again after a stop."""
     table = make_table(case["lengths"], case["cut"])
     with open_source(case["kind"], table, case["cut"]) as (source, more):
         options = case["options"] | more

@@ -80,7 +80,7 @@ def test_the_columns_of_directories(store: MemoryStore) -> None:
     keeps = ds.field("k") == 1
     chosen = load("b", store, filter=keeps, plan=plan)
     source = load("b", store, filter=keeps).state_dict()["source"]
-    assert chosen.state_dict()["source"] == source, "directories that the filter excludes are none"
+    assert chosen.state_dict()["source"] == source, "the filter excludes directories"
     assert rows_of(chosen) == ALL[40:80]
 
 
@@ -131,7 +131,7 @@ def test_what_does_not_fit_a_plan(store: MemoryStore, tmp_path: Path) -> None:
         load("b", store, plan=3)
     for text in ("", "{}", "[]", "3"):
         (tmp_path / "no.json").write_text(text)
-        with pytest.raises(ValueError, match=r"no\.json' is no plan"):
+        with pytest.raises(ValueError, match=r"no\.json' is not a plan"):
             FilePlan.load(tmp_path / "no.json")
     (tmp_path / "no.json").write_text(json.dumps({"arrowdl_file_plan": 99}))
     with pytest.raises(ValueError, match="a plan of version 99"):
@@ -224,7 +224,7 @@ def test_a_state_of_files_that_were_written_since(
 def test_a_state_of_local_files_that_were_written_since(
     kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of mapped Arrow files, and of the files of a mixture, the sizes are known."""
+    """The sizes of mapped Arrow files, and of the files of a mixture, are known."""
 
     def write(name: str, words: list[str]) -> Path:
         table = pa.table({"word": words})

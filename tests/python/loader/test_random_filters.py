@@ -489,7 +489,7 @@ def draw_constant_filter(draw: Draw, names: list[str]) -> Any:
 
 
 def test_filters_of_constants_of_files(tmp_path: Path) -> None:
-    """Of partition expressions, and of tables whose partition columns are floats."""
+    """Constants of partition expressions, and of tables whose partition columns are floats."""
 
     def check(draw: Draw) -> None:
         with tempfile.TemporaryDirectory(dir=tmp_path) as folder:

@@ -199,7 +199,7 @@ def test_a_scanner_reads_what_differs_from_the_file(tmp_path: Path) -> None:
 
 
 def test_a_scanner_reads_dictionaries_within_structs(tmp_path: Path) -> None:
-    """Of several row groups at once, pyarrow.parquet cannot: "not implemented for chunked"."""
+    """pyarrow.parquet cannot read several row groups of it: "not implemented for chunked"."""
     values = pa.array(["a", "b"] * ROWS).dictionary_encode()
     table = pa.table({"s": pa.StructArray.from_arrays([values], names=["d"]), "d": values})
     paths = _write(tmp_path, [table] * 3)

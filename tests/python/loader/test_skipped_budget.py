@@ -170,7 +170,7 @@ def test_rows_that_are_filtered_are_of_the_pass() -> None:
 
 
 def test_a_pass_goes_on_after_a_resume_on_other_ranks() -> None:
-    """Of two bad rows the state is before, between and behind, and in the second pass."""
+    """The state is before, between and behind two bad rows, and in the second pass."""
     bad = [49, 199]
     for steps in (30, 49, 50, 80):
         first = mix(bad, splits=1, max_skipped_rows=8)

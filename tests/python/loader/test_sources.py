@@ -117,7 +117,7 @@ def test_partition_columns_that_are_in_the_files_too(tmp_path: Path) -> None:
 def test_directories_above_what_is_named_are_no_columns(
     is_absolute: bool, given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As of pyarrow.parquet.read_table(), for columns of the files that have the same name."""
+    """As in pyarrow.parquet.read_table(), for columns of the files that have the same name."""
     folder = tmp_path / "fold=5/extra=1/data"
     folder.mkdir(parents=True)
     write(folder / "part.parquet", pa.table({"fold": pa.array([10, 11], pa.int32())}))
@@ -239,7 +239,7 @@ def test_files_for_a_dataset(tmp_path: Path) -> None:
 
 
 def test_an_empty_list_of_files() -> None:
-    """Of a glob.glob() that found none."""
+    """glob.glob() returns one if no file matches."""
     with pytest.raises(ValueError, match=r"is empty.*glob"):
         arrowdl.Loader([], 4)
 
@@ -518,7 +518,7 @@ def test_without_a_temporary_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 def test_lists_of_arrays_in_host_memory_are_tables() -> None:
-    """Of arrowdl and of pyarrow: their rows can be counted, mixed and read in any order."""
+    """Rows of lists of arrowdl and of pyarrow can be counted, mixed and read in any order."""
     table = pa.table({"id": range(40), "tokens": [[i] * (i % 4) for i in range(40)]})
     batches = table.to_batches(max_chunksize=7)
     arrays = [arrowdl.from_arrow(batch) for batch in batches]

@@ -298,10 +298,10 @@ def test_a_state_of_other_splits_is_refused() -> None:
 
 
 TAMPERED = {
-    "no int": ({"splits": "4"}, "splits is no int"),
-    "bool": ({"splits": True}, "splits is no int"),
-    "none": ({"splits": 0}, "splits is no int"),
-    "old stage": ({"stages": [[1, 1, 8, 0, 1]]}, r"stages\[0\] is no list of 2 numbers"),
+    "no int": ({"splits": "4"}, "splits is not an int"),
+    "bool": ({"splits": True}, "splits is not an int"),
+    "none": ({"splits": 0}, "splits is not an int"),
+    "old stage": ({"stages": [[1, 1, 8, 0, 1]]}, r"stages\[0\] is not a list of 2 numbers"),
     "no multiple": ({"stages": [[6, 1]]}, "6 for global_batch_size: no multiple of splits=4"),
     "too many": ({"stages": [[8, 9]]}, "had 9 global batches of 8 rows, .* 64 rows, for 8"),
     "huge": ({"stages": [[2**60, 2**40]]}, "more rows than a source can have"),

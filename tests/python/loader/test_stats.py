@@ -255,7 +255,7 @@ def test_reads_of_files_of_ours_are_no_decoding(clock: list[float]) -> None:
 
     batches = own.time(decode())
     assert next(batches) == "batch"
-    clock[0] += 50  # nobody asks
+    clock[0] += 50  # no call meanwhile
     assert own.find_overlaps(0, 1000) == {"storage": 3, "decode": 1}
     assert list(batches) == []
     assert own.find_overlaps(0, 100) == {"decode": 46}, "from 54 on"

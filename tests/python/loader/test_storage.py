@@ -191,7 +191,7 @@ def test_what_does_not_fit(store: MemoryStore) -> None:
     for url in ("s3://", "gs:///a.parquet", "az://"):
         with pytest.raises(ValueError, match="names no bucket"):
             load(url)
-    with pytest.raises(ValueError, match=r'what is after "\?" are options'):
+    with pytest.raises(ValueError, match=r'after "\?" in a URL has options'):
         load("s3://b/a?b=c.parquet", storage_options={"region": "us-east-1"})
     with pytest.raises(ValueError, match=r"S3FileSystem does not take one of Storage\.options"):
         load("s3://b/x", storage_options={"kye": "x", "region": "us-east-1"})
@@ -366,7 +366,7 @@ def test_in_the_end_the_error_names_file_offset_and_tries(source: str, store: Me
     ) as caught:
         list(loader)
     assert isinstance(caught.value.__cause__, TimeoutError)
-    assert store.requests["read", bad] < 30  # nobody tries to the end again
+    assert store.requests["read", bad] < 30  # no thread starts a second series of tries
 
 
 def test_a_deadline_ends_the_tries(store: MemoryStore) -> None:

@@ -299,7 +299,7 @@ def end(code: str, store: Any) -> tuple[int, str, str]:
 
 
 def test_a_program_ends_while_threads_list_directories(store: Any) -> None:
-    """Of S3, and of a file system in Python, whose answers never end."""
+    """Directories of S3, and of a file system in Python, whose answers never end."""
     store.is_endless = True
     assert end(LISTING, store) == (0, "left\n", "")
 

@@ -36,7 +36,7 @@ class StallingFiles(CountedFiles):
     Attributes
     ----------
     begin : int, optional
-        Of the range whose first read stalls; None for no read.
+        The begin of the range whose first read stalls; None for no read.
     is_asking_late : bool
         Whether the first question for its size and time stalls, once its rows were read.
     has_second : threading.Event

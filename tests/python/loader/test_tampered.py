@@ -45,23 +45,23 @@ TAMPERED = [
     (stages([1, 1, 7, 2, 1]), r"has 2 for drop_last"),
     (stages([1, 10**9, 7, 0, 1]), r"has 1000000000 for num_workers"),
     (stages([2**40, 1, 7, 0, 1]), r"for world_size"),
-    (stages([1, 1, 7, 0]), r"stages\[0\] is no list of 5 numbers"),
-    (stages("11701"), r"stages\[0\] is no list"),
+    (stages([1, 1, 7, 0]), r"stages\[0\] is not a list of 5 numbers"),
+    (stages("11701"), r"stages\[0\] is not a list"),
     (stages([[1], 1, 7, 0, 1]), "has \\[1\\] for world_size"),
     (stages([2**32, 1, 2**40, 0, 2**48]), "more rows than a source can have"),
-    (lambda state: {**state, "stages": "x"}, "stages is no list"),
-    (lambda state: {**state, "stages": {}}, "stages is no list"),
+    (lambda state: {**state, "stages": "x"}, "stages is not of type list"),
+    (lambda state: {**state, "stages": {}}, "stages is not of type list"),
     (lambda state: {**state, "epoch": -1}, "epoch is out of range"),
     (lambda state: {**state, "epoch": 10**30}, "epoch is out of range"),
-    (lambda state: {**state, "epoch": True}, "epoch is no int"),
+    (lambda state: {**state, "epoch": True}, "epoch is not of type int"),
     (lambda state: {**state, "buffer_size": -1}, "buffer_size is out of range.*'buffer_size': -1"),
     (lambda state: {**state, "buffer_size": 2**40}, "buffer_size is out of range"),
-    (lambda state: {**state, "seed": "7"}, "seed is no int"),
-    (lambda state: {**state, "source": None}, "source is no str"),
+    (lambda state: {**state, "seed": "7"}, "seed is not of type int"),
+    (lambda state: {**state, "source": None}, "source is not of type str"),
     (lambda state: {**state, "version": True}, "not a state of a Loader"),
     (lambda state: {**state, "version": 2}, "not a state of a Loader"),
-    (lambda state: {"_steps_since_snapshot": -3, "own": state}, "is no number of steps"),
-    (lambda state: {"_steps_since_snapshot": "3", "own": state}, "is no number of steps"),
+    (lambda state: {"_steps_since_snapshot": -3, "own": state}, "is not a number of steps"),
+    (lambda state: {"_steps_since_snapshot": "3", "own": state}, "is not a number of steps"),
     (lambda state: {"_steps_since_snapshot": 14, "own": state}, "had 16 batches"),
     (contain_itself, "or endless"),
     (nest, "more than 30 levels"),
@@ -261,7 +261,7 @@ def test_what_many_ranks_left_is_read_window_by_window(
 ) -> None:
     """And not rank by rank: each of them would have a window, or a row group, read for it.
 
-    Of windows, that follow each other, twelve lanes are read, and no rows for their type.
+    Twelve lanes of windows that follow each other are read, and no rows for their type.
     """
     reads = 0
     read = TableSource.read

@@ -75,7 +75,7 @@ def test_text_is_sorted_by_its_bytes() -> None:
 
 
 def test_windows_are_sorted_one_by_one() -> None:
-    """The last rows that are no whole batch stay where they are."""
+    """The last rows, which are fewer than a batch, stay where they are."""
     steps = read(make(make_table(), 3, bucket_by="tokens", buffer_size=7))
     assert steps[-1] == [15]
     assert sorted(itertools.chain(*steps)) == list(range(16))

@@ -117,7 +117,7 @@ def test_a_default_timeout_of_sockets_is_not_ours() -> None:
 @pytest.mark.usefixtures("_no_file_is_left")
 @pytest.mark.parametrize("sent", [b"", b"\x08\x00", b"\x08" + bytes(7), b"\x08" + bytes(10)])
 def test_an_end_at_any_place_is_an_end(sent: bytes) -> None:
-    """Of a process that was killed while it sent, also with a descriptor on its way."""
+    """A process was killed while it sent, also with a descriptor on its way."""
     ours, theirs = socket.socketpair()
     one, other = multiprocessing.Pipe()
     with ours, theirs, one:

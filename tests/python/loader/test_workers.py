@@ -385,7 +385,7 @@ def start_script(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def assert_group_is_gone(process: subprocess.Popen[str]) -> None:
-    """The streams end when nobody has them any more: a worker that is left would have."""
+    """The streams end when no process has them any more: a remaining worker would have them."""
     process.communicate(timeout=60)
 
 

@@ -1,4 +1,4 @@
-"""What a Loader gives out may be written to: no crash, and nobody else sees it."""
+"""Batches of a Loader may be written to: no crash, and no other object changes."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ SOURCES: dict[str, Callable[[Path], Any]] = {
 
 
 def make_reader(root: Path) -> pa.RecordBatchReader:
-    """Over memory that nobody may write to."""
+    """Make a reader over read-only memory."""
     return open_mapped(root).to_reader()
 
 

@@ -60,7 +60,7 @@ def run(shim: Path, tmp_path: Path, *arguments: str) -> str:
     return done.stdout
 
 
-# Of each kind of code a use or two: the others are in the whole sweep.
+# One use or two of each kind of code: the others are in the whole sweep.
 QUICK = ["dict_to_arrow", "numpy_of_arrays", "streams_prefetched", "blocks", "devices", "refusals"]
 
 

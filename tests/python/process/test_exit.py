@@ -28,7 +28,7 @@ class Last:
     def __del__(self, goes_on=threading.Lock(), linger=time.sleep, write=os.write):
         write(1, b"ends")
         goes_on.release()
-        linger(0.1)  # nobody can tell that a thread has come to its end
+        linger(0.1)  # the end of the thread cannot be observed
 
 goes_on = Last.__del__.__defaults__[0]
 goes_on.acquire()

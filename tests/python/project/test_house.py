@@ -42,7 +42,7 @@ def test_the_house_stays_within_its_bounds() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"nulls": "fill"}], ids=str)
 def test_a_batch_takes_few_functions(options: dict[str, Any], tmp_path: Path) -> None:
-    """Of the package, between `next` and the tensors of a batch of a Parquet file."""
+    """Count functions of the package between `next` and the tensors of a batch of Parquet."""
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
     import arrowdl

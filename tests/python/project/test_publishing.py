@@ -126,7 +126,7 @@ def test_read_the_docs_finds_its_files() -> None:
 def test_the_documentation_names_its_version(
     version_type: str, title: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That of pyproject.toml; of the branch, the version that it comes after."""
+    """The docs have the version of pyproject.toml; those of the branch, the version before it."""
     monkeypatch.setattr(sys, "path", sys.path.copy())
     monkeypatch.setenv("READTHEDOCS_VERSION_TYPE", version_type)
     monkeypatch.setenv("READTHEDOCS_CANONICAL_URL", "https://example.com/en/stable/")

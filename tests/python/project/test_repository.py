@@ -130,7 +130,7 @@ def test_files_that_make_names_exist(target: str) -> None:
     ("subject", "problem"),
     [
         ("Copy tensors that are not aligned", None),
-        ("Merge branch of a very long name that nobody chose and that nobody can change now", None),
+        ("Merge branch of a very long name that a machine chose and that is fixed by now", None),
         ("x" * 73, "does not start with a capital letter"),
         ("Copy " + "x" * 68, "has 73 characters"),
         ("Copy tensors.", "ends with a period"),

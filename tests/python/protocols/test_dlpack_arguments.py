@@ -55,7 +55,7 @@ def test_no_stream_in_any_kind_of_integer(device: Any, stream: Any) -> None:
 def test_integers_that_are_no_stream(stream: Any) -> None:
     with pytest.raises(BufferError, match=r"stream=.*: CPU memory has no streams, pass None"):
         arrowdl.from_arrow(pa.array([1])).__dlpack__(stream=stream)
-    with pytest.raises(BufferError, match=r"stream=.* is no stream of cuda:0: pass its handle"):
+    with pytest.raises(BufferError, match=r"stream=.* is not a stream of cuda:0: pass its handle"):
         on_device((2, 0)).__dlpack__(stream=stream)
     with pytest.raises(BufferError, match=r"stream=.*"):
         arrowdl.to_arrow_device(np.arange(3), stream=stream)

@@ -458,7 +458,7 @@ def test_fields_are_found_by_name_and_renamed_by_position() -> None:
     assert ask(c=pa.bool_(), a=pa.int64(), b=pa.string()) == {"c": c, "a": a, "b": b}
     assert ask(x=pa.int64(), y=pa.string(), z=pa.bool_()) == {"x": a, "y": b, "z": c}
     assert ask(a=pa.int64(), y=pa.string(), c=pa.bool_()) == {"a": a, "y": b, "c": c}
-    # Whether "b" is the first field under another name or the second one, nobody knows.
+    # "b" may be the first field under another name, or the second one.
     with pytest.raises(ValueError, match="some names of the fields are the same"):
         ask(b=pa.int64(), y=pa.string(), z=pa.bool_())
 
@@ -904,11 +904,11 @@ def test_a_malformed_request_is_an_error(way: str) -> None:
 
 # ---------------------------------------------------------------- on a device
 
-EVENT = 4096  # nobody looks at it, nor at the memory
+EVENT = 4096  # never read, nor is the memory
 
 
 def on_device(device: tuple[int, int] = (2, 0), event: int | None = EVENT) -> Any:
-    """struct<a: int32, s: string> with nulls that nobody has counted."""
+    """struct<a: int32, s: string> with nulls that have not been counted."""
     schema = MadeSchema("+s", children=[MadeSchema("i", "a"), MadeSchema("u", "s")])
     children = [MadeArray(9, [None, 8192]), MadeArray(9, [None, 12288, 16384])]
     array = MadeArray(9, [20480], null_count=-1, children=children)

@@ -559,5 +559,5 @@ def test_options_are_checked_at_once(
 def test_a_model_is_a_function_and_a_stream_has_columns() -> None:
     with pytest.raises(TypeError, match="give a function"):
         run("model")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="no structs"):
+    with pytest.raises(TypeError, match="not structs"):
         arrowdl.from_arrow_stream([pa.array([1])]).map(double)

@@ -125,8 +125,8 @@ def expect_windows(n: int) -> Callable[[Chunks, Chunks], None]:
 
 
 def expect_share(index: int, count: int, pad: bool) -> Callable[[Chunks, Chunks], None]:
-    """Of each array one of `count` runs of rows, as long as the others or one more; the last row
-    again with `pad`, where that is none."""
+    """Expect one of `count` runs of rows of each array, as long as the others or one longer; with
+    `pad`, the last row again if the run is empty."""
 
     def check(before: Chunks, after: Chunks) -> None:
         shares = []

@@ -108,7 +108,7 @@ ADAPTORS: dict[str, Callable[[arrowdl.DeviceStream], arrowdl.DeviceStream]] = {
 }
 ERRORS = [
     NotImplementedError("not in this life"),
-    ValueError("that is no value"),
+    ValueError("that is not a value"),
     MemoryError("no more"),
     OSError("the disk is on fire"),
     TypeError("what is that"),

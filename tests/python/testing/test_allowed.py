@@ -1,4 +1,4 @@
-"""What the standards allow is no error, and a check reads no more than it needs."""
+"""What the standards allow is not an error, and a check reads no more than it needs."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ class AlwaysCopies(Good):
 
 
 class KeptForever(Good):
-    """Each export takes a reference that nobody drops."""
+    """Each export takes a reference that is never dropped."""
 
     def __dlpack__(self, **options: Any) -> Any:
         KEPT.append(self)

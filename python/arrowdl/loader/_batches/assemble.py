@@ -34,86 +34,45 @@ Divide = Callable[[float, float, Any], Mapping[Work, float]]
 
 @dataclass
 class RowStream:
-    """Rows of an epoch, an array for each batch.
-
-    Attributes
-    ----------
-    stream : DeviceStream
-    describe : callable
-        Describes a batch by its index, for errors.
-    valid_rows : dict of int to int
-        As of `Reader`.
-    batch_size : int
-        To which `pad_last` pads.
-    is_new : bool
-        Whether the memory of the rows has no other user.
-    find_seed : callable
-        As of `Draws`.
-    numbered : Numbered, optional
-        Of rows with numbers: rows that fail are skipped.
-    find_parts : callable, optional
-        Finds the parts of an array that are skipped as a whole, if there are several.
-    read : callable, optional
-        Reads the rows of the epoch again.
-    is_ready : bool
-        Whether they come fast enough without a thread that reads ahead.
-    notes : dict of int to Note
-        Of arrays whose rows were skipped, by their index.
-    """
+    """Rows of an epoch, an array for each batch."""
 
     stream: _core.DeviceStream
-    describe: Callable[[int], str]
-    valid_rows: dict[int, int]
-    batch_size: int
-    is_new: bool
-    find_seed: FindSeed
-    numbered: Numbered | None = None
+    describe: Callable[[int], str]  # describes a batch by its index, for errors
+    valid_rows: dict[int, int]  # see `Reader`
+    batch_size: int  # to which `pad_last` pads
+    is_new: bool  # whether the memory of the rows has no other user
+    find_seed: FindSeed  # see `Draws`
+    numbered: Numbered | None = None  # of rows with numbers: rows that fail are skipped
+    # finds the parts of an array that are skipped as a whole, if there are several
     find_parts: FindParts | None = None
-    read: Callable[[], _core.DeviceStream] | None = None
-    is_ready: bool = False
+    read: Callable[[], _core.DeviceStream] | None = None  # reads the rows of the epoch again
+    is_ready: bool = False  # whether they come fast enough without a thread that reads ahead
+    # of arrays whose rows were skipped, by their index
     notes: dict[int, Note] = field(default_factory=dict)
 
 
 @dataclass
 class Share:
-    """Batches that are being read.
+    """Batches that are being read."""
 
-    Attributes
-    ----------
-    items : iterator
-        An item for each batch, with `len`, its rows, and `nbytes`. It has `close`.
-    convert : callable
-        Makes the batch of an item.
-    divide : callable
-        Attributes a wait for an item to reading, converting or copying; see `Waits.divide`.
-    count_padding : callable, optional
-        Counts the values of padded columns in an item, and the padding; None without such columns.
-    finish : Finish, optional
-        What `convert` ends with.
-    """
-
-    items: Any
-    convert: Convert
+    items: Any  # an item for each batch, with `len`, its rows, and `nbytes`. It has `close`
+    convert: Convert  # makes the batch of an item
+    # attributes a wait for an item to reading, converting or copying; see `Waits.divide`
     divide: Divide
+    # counts the values of padded columns in an item, and the padding; None without such columns
     count_padding: CountPadding | None = None
-    finish: Finish | None = None
+    finish: Finish | None = None  # what `convert` ends with
 
 
 class Assembly:
-    """Opens rows as batches.
-
-    Parameters
-    ----------
-    options : Options
-    source : Source
-        Where the rows are from: its columns, vocabularies and clocks.
-    clock : Clock
-        Of the threads that work on batches ahead.
-    finish : Finish, optional
-    """
+    """Opens rows as batches."""
 
     def __init__(
-        self, options: Options, source: Source, clock: Clock, finish: Finish | None
+        self,
+        options: Options,
+        source: Source,  # where the rows are from: its columns, vocabularies and clocks
+        clock: Clock,  # of the threads that work on batches ahead
+        finish: Finish | None,
     ) -> None:
         self._options = options
         self._source = source
@@ -164,17 +123,15 @@ class Assembly:
             skip=skip,
         )
 
-    def make_converter(self, *, is_new: bool, find_seed: FindSeed) -> Convert:
-        """Return what makes the batch of an array of rows.
-
-        Parameters
-        ----------
-        is_new : bool
-            Whether the memory of the rows has no other user. Other rows are copied if batches may
-            be written to.
-        find_seed : callable
-            As of `Draws`.
-        """
+    def make_converter(
+        self,
+        *,
+        # whether the memory of the rows has no other user. Other rows are copied if batches may be
+        # written to
+        is_new: bool,
+        find_seed: FindSeed,  # see `Draws`
+    ) -> Convert:
+        """Return what makes the batch of an array of rows."""
         convert = self._choose_converter(self._choose_access(is_new=is_new))
         return self._then_finish(convert, self._make_draws(find_seed, None), self._finish)
 

@@ -33,18 +33,10 @@ Convert = Callable[[Any], Any]
 
 @dataclass
 class Item:
-    """What a batch is made of.
-
-    Attributes
-    ----------
-    content : DeviceArray or Message
-    valid : int
-        Rows that belong to this rank; they come first.
-    note : Note, optional
-    """
+    """What a batch is made of."""
 
     content: Any
-    valid: int
+    valid: int  # rows that belong to this rank; they come first
     note: Note | None
 
     def __len__(self) -> int:
@@ -64,19 +56,14 @@ class Item:
 
 
 class Items:
-    """The arrays of a stream as `Item`.
+    """The arrays of a stream as `Item`."""
 
-    Parameters
-    ----------
-    stream : iterator of DeviceArray or Message
-        With `close`.
-    valid_rows : dict of int to int
-        As of `Reader`; taken from it.
-    notes : dict of int to Note
-        By the index of the array; taken from it.
-    """
-
-    def __init__(self, stream: Any, valid_rows: dict[int, int], notes: dict[int, Note]) -> None:
+    def __init__(
+        self,
+        stream: Any,  # with `close`
+        valid_rows: dict[int, int],  # see `Reader`; taken from it
+        notes: dict[int, Note],  # by the index of the array; taken from it
+    ) -> None:
         self._stream = stream
         self._valid_rows = valid_rows
         self._notes = notes
@@ -98,48 +85,27 @@ class Items:
 
 @dataclass
 class Outcome:
-    """A batch, and what became of its rows.
-
-    Attributes
-    ----------
-    batch : object
-    rows, valid : int
-        Rows of the batch, and those of this rank, which come first.
-    filtered : int
-        Rows of this rank that were dropped by `filter`.
-    report : Report, optional
-        Of rows that were skipped.
-    is_left : bool
-        Whether a `map` was not called, since filters kept no row for it.
-    """
+    """A batch, and what became of its rows."""
 
     batch: Any
-    rows: int
+    rows: int  # rows of the batch, and those of this rank, which come first
     valid: int
-    filtered: int = 0
-    report: Report | None = None
-    is_left: bool = False
+    filtered: int = 0  # rows of this rank that were dropped by `filter`
+    report: Report | None = None  # of rows that were skipped
+    is_left: bool = False  # whether a `map` was not called, since filters kept no row for it
 
 
 class Retry:
-    """How a `Chain` calls its steps again, for the rows of a batch for which one failed.
-
-    Parameters
-    ----------
-    numbered : Numbered
-        What the numbers of the rows mean.
-    sample : callable
-        Returns rows as `Chain` remakes them, of several places of the source.
-    keeps_rows : bool
-        Whether the rows of a batch are still there when it was converted, and no step can write to
-        them.
-    """
+    """How a `Chain` calls its steps again, for the rows of a batch for which one failed."""
 
     def __init__(
         self,
-        numbered: Numbered,
+        numbered: Numbered,  # what the numbers of the rows mean
+        # returns rows as `Chain` remakes them, of several places of the source
         sample: Callable[[], Iterable[_core.DeviceArray]],
         *,
+        # whether the rows of a batch are still there when it was converted, and no step can write
+        # to them
         keeps_rows: bool,
     ) -> None:
         self.numbered = numbered
@@ -148,40 +114,19 @@ class Retry:
 
 
 class Chain:
-    """Makes a batch, and calls the steps with it.
-
-    Parameters
-    ----------
-    convert : callable
-        Makes a batch of tensors from an array or a message.
-    options : Options
-    draws : Draws
-    batch_size : int
-        To which `pad_last` pads.
-    remake : callable
-        Makes what `convert` takes of an array of rows.
-    retry : Retry, optional
-        Skip the rows of a batch for which a step fails. None: the error is raised.
-    finish : callable, optional
-        Called with each batch.
-    read : callable, optional
-        Reads the rows of the epoch, as `remake` takes them. None for a stream.
-
-    Attributes
-    ----------
-    seconds : float
-        That the last calls of the steps took.
-    """
+    """Makes a batch, and calls the steps with it."""
 
     def __init__(
         self,
-        convert: Convert,
+        convert: Convert,  # makes a batch of tensors from an array or a message
         options: Options,
         draws: Draws,
-        batch_size: int,
-        remake: Convert,
+        batch_size: int,  # to which `pad_last` pads
+        remake: Convert,  # makes what `convert` takes of an array of rows
+        # skip the rows of a batch for which a step fails. None: the error is raised
         retry: Retry | None,
-        finish: Convert | None,
+        finish: Convert | None,  # called with each batch
+        # reads the rows of the epoch, as `remake` takes them. None for a stream
         read: Callable[[], Iterable[_core.DeviceArray]] | None,
     ) -> None:
         self._convert = convert
@@ -198,7 +143,7 @@ class Chain:
         self._read = read
         self._seen: list[_core.DeviceArray] = []
         self._kept: tuple[_core.DeviceArray, int] | None = None
-        self.seconds = 0.0
+        self.seconds = 0.0  # that the last calls of the steps took
 
     def __call__(self, item: Item, index: int | None = None) -> Outcome:
         """Return the batch of an item; without `index`, of the next item."""
@@ -235,15 +180,9 @@ class Chain:
         return outcome
 
     def _run(self, item: Item, batch: Any, seed: int) -> Outcome:
-        """Call the steps, with the draws of a seed.
-
-        Rows that `filter` drops leave tensors of the source before a `map`.
-
-        Raises
-        ------
-        FunctionError
-            A step has failed, and the error is not to be raised.
-        """
+        """Call the steps, with the draws of a seed; raise FunctionError if a skippable one
+        fails."""
+        # Rows that `filter` drops leave tensors of the source before a `map`.
         content = item.content if isinstance(item.content, _core.DeviceArray) else None
         made = Outcome(batch, len(item), item.valid)
         with self._draws.seeded(seed):
@@ -333,13 +272,8 @@ class Chain:
         return self._run(item, self._convert(item.content), seed)
 
     def _stand_in(self) -> Outcome:
-        """Return a batch without valid rows, of a row that all filters keep.
-
-        Raises
-        ------
-        ValueError
-            There is none.
-        """
+        """Return a batch without valid rows, of a row that all filters keep, or raise
+        ValueError."""
         if self._kept is None:
             self._kept = self._find_kept()
         rows, seed = self._kept

@@ -29,22 +29,13 @@ def can_convert_on_device(schema: _core.Schema) -> bool:
 
 def choose_converter(
     framework: str,
-    stack: bool | Mapping[str, Sequence[str]] | None,
+    stack: bool | Mapping[str, Sequence[str]] | None,  # see `Loader`
     columns: ColumnOptions,
+    # keyword arguments of `to_torch`, `to_jax` and `to_numpy` that say whose memory the tensors are
+    # in
     access: Mapping[str, Any],
 ) -> Callable[[_core.DeviceArray], Any]:
-    """Return the function that makes a batch of tensors from an array.
-
-    Parameters
-    ----------
-    framework : {'torch', 'jax', 'numpy'}
-    stack : bool or mapping of str to sequence of str
-        As of `Loader`.
-    columns : ColumnOptions
-    access : mapping
-        Keyword arguments of `to_torch`, `to_jax` and `to_numpy` that say whose memory the tensors
-        are in.
-    """
+    """Return the function that makes a batch of tensors from an array."""
     to_framework = CONVERTERS[framework]
     if not isinstance(stack, Mapping):
         arguments = {**columns.list_arguments(), **access}
@@ -79,13 +70,7 @@ def _stack(
     rest_arguments: Mapping[str, Any],
     array: _core.DeviceArray,
 ) -> dict[str, Any]:
-    """Return each matrix under its name, and the other columns.
-
-    Raises
-    ------
-    ValueError
-        A matrix has the name of a column that is in no matrix.
-    """
+    """Return each matrix under its name, which no other column may have, and the other columns."""
     rest = [name for name in array.field_names if name not in stacked]
     for matrix in matrices:
         if matrix.name in rest:

@@ -15,30 +15,18 @@ Drawing = Callable[[Any, int], Any]  # of a batch and its seed
 
 
 class Draws:
-    """Gives functions of the user the random numbers of a batch.
-
-    Parameters
-    ----------
-    find_seed : callable
-        Returns a seed of 64 bits by a purpose and the index of a batch; None is for rows that stand
-        in for a batch without rows.
-    purpose : str
-    framework : str
-        Whose generators functions get that ask for one.
-    device : Device, optional
-        Where the batches are.
-    sets_seeds : bool
-        Whether to set the generators of the process.
-    """
+    """Gives functions of the user the random numbers of a batch."""
 
     def __init__(
         self,
+        # returns a seed of 64 bits by a purpose and the index of a batch; None is for rows that
+        # stand in for a batch without rows
         find_seed: FindSeed,
         purpose: str,
-        framework: str,
-        device: _core.Device | None,
+        framework: str,  # whose generators functions get that ask for one
+        device: _core.Device | None,  # where the batches are
         *,
-        sets_seeds: bool,
+        sets_seeds: bool,  # whether to set the generators of the process
     ) -> None:
         self._find_seed = find_seed
         self._purpose = purpose
@@ -54,16 +42,13 @@ class Draws:
         """Set the generators of the process for a block, where that is possible."""
         return seeded(seed, self._device) if self._sets_seeds else nullcontext()
 
-    def bind(self, function: Callable[..., Any], number: int) -> Drawing:
-        """Return a function of a batch and its seed, which gives `function` a generator.
-
-        Parameters
-        ----------
-        function : callable
-            Takes a batch, and a generator if its second parameter is named so.
-        number : int
-            Of the function among those that are called with the batch.
-        """
+    def bind(
+        self,
+        # takes a batch, and a generator if its second parameter is named so
+        function: Callable[..., Any],
+        number: int,  # of the function among those that are called with the batch
+    ) -> Drawing:
+        """Return a function of a batch and its seed, which gives `function` a generator."""
         if not _takes_generator(function):
             return lambda batch, seed: function(batch)
 

@@ -21,16 +21,11 @@ _CAST_ADVICE = {
 
 
 def explain_errors(
-    convert: Callable[[_core.DeviceArray], Any], find_nulls: Callable[[str], str]
+    convert: Callable[[_core.DeviceArray], Any],
+    # takes a column; returns a sentence that says which file has its nulls, or ""
+    find_nulls: Callable[[str], str],
 ) -> Callable[[_core.DeviceArray], Any]:
-    """Return `convert` with errors that name the Loader's option, and a file with nulls.
-
-    Parameters
-    ----------
-    convert : callable
-    find_nulls : callable
-        Takes a column; returns a sentence that says which file has its nulls, or "".
-    """
+    """Return `convert` with errors that name the Loader's option, and a file with nulls."""
 
     def convert_or_explain(array: _core.DeviceArray) -> Any:
         try:

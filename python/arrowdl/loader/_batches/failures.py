@@ -18,12 +18,7 @@ _SAMPLED = 64  # rows of other places
 
 
 class FunctionError(Exception):
-    """What a function of the user raised, apart from errors of what it returned.
-
-    Attributes
-    ----------
-    error : Exception
-    """
+    """What a function of the user raised, apart from errors of what it returned."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -33,10 +28,7 @@ class FunctionError(Exception):
 def call(function: Callable[..., Any], *given: Any) -> Any:
     """Call a function of the user.
 
-    Raises
-    ------
-    FunctionError
-        It has raised an exception other than MemoryError.
+    Raises FunctionError if it has raised an exception other than MemoryError.
     """
     try:
         return function(*given)
@@ -48,18 +40,11 @@ def call(function: Callable[..., Any], *given: Any) -> Any:
 
 @dataclass
 class Rest:
-    """What is left of the rows of a batch.
+    """What is left of the rows of a batch."""
 
-    Attributes
-    ----------
-    spans : list of (int, int)
-        First row, and the one after the last, of each part that is left.
-    report : Report, optional
-        Of the rows of the other parts.
-    """
-
+    # first row, and the one after the last, of each part that is left
     spans: list[tuple[int, int]] = field(default_factory=list)
-    report: Report | None = None
+    report: Report | None = None  # of the rows of the other parts
 
     def drop(
         self, span: tuple[int, int], failure: FunctionError, note: Note, numbered: Numbered
@@ -79,23 +64,16 @@ class Rest:
 
 
 def find_rest(
-    attempt: Callable[[int, int], Any], failure: FunctionError, note: Note, numbered: Numbered
+    # takes the first row of a part, and the one after its last. Calls the function with it
+    attempt: Callable[[int, int], Any],
+    failure: FunctionError,  # of the whole batch
+    note: Note,  # of the batch
+    numbered: Numbered,  # what the numbers of the rows mean
 ) -> Rest:
     """Find the parts of a batch for which a function does not fail.
 
     A part is what one sequence gives to a step. On another number of ranks the parts are in other
     batches: so what is left out of a step depends on the parts alone.
-
-    Parameters
-    ----------
-    attempt : callable
-        Takes the first row of a part, and the one after its last. Calls the function with it.
-    failure : FunctionError
-        Of the whole batch.
-    note : Note
-        Of the batch.
-    numbered : Numbered
-        What the numbers of the rows mean.
     """
     rest = Rest()
     for span in note.list_spans():
@@ -122,15 +100,13 @@ def list_rows(rows: _core.DeviceArray) -> list[_core.DeviceArray]:
 
 
 class Substitutes:
-    """Finds a row for which a function does not fail, to make a batch in place of one that did.
+    """Finds a row for which a function does not fail, to make a batch in place of one that did."""
 
-    Parameters
-    ----------
-    sample : callable
-        Returns rows of other places of the source.
-    """
-
-    def __init__(self, sample: Callable[[], Iterable[_core.DeviceArray]]) -> None:
+    def __init__(
+        self,
+        # returns rows of other places of the source
+        sample: Callable[[], Iterable[_core.DeviceArray]],
+    ) -> None:
         self._sample = sample
         self._found: _core.DeviceArray | None = None
 
@@ -148,10 +124,7 @@ class Substitutes:
     ) -> Any:
         """Return what `attempt` makes of a row.
 
-        Raises
-        ------
-        Exception
-            `error`, since it fails for all rows that were tried.
+        Raises Exception: `error`, since it fails for all rows that were tried.
         """
         known = [] if self._found is None else [self._found]
         for group in (known, rows, islice(self._sample(), _SAMPLED)):

@@ -10,22 +10,14 @@ from arrowdl.loader._batches.pin import pin
 
 
 class Finish:
-    """Copies a batch into pinned memory, or to JAX's devices.
+    """Copies a batch into pinned memory, or to JAX's devices."""
 
-    Parameters
-    ----------
-    sharding : jax.sharding.Sharding, optional
-        Of global arrays. None: the batch is pinned.
-
-    Attributes
-    ----------
-    seconds : float
-        That the last call took.
-    """
-
-    def __init__(self, sharding: Any) -> None:
+    def __init__(
+        self,
+        sharding: Any,  # of global arrays. None: the batch is pinned
+    ) -> None:
         self._sharding = sharding
-        self.seconds: float = 0.0
+        self.seconds: float = 0.0  # that the last call took
 
     def __call__(self, batch: Any) -> Any:
         begin = time.perf_counter()

@@ -5,21 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 
-def make_global(sharding: Any, batch: Any) -> Any:
+def make_global(
+    sharding: Any,
+    batch: Any,  # leaves that are not arrays stay as they are
+) -> Any:
     """Return a tree of NumPy arrays as global arrays, which hold the rows of all processes.
 
-    Parameters
-    ----------
-    sharding : jax.sharding.Sharding
-    batch : tree
-        Leaves that are no arrays stay as they are.
-
-    Raises
-    ------
-    BufferError
-        JAX would narrow 64-bit values.
-    ValueError
-        JAX cannot divide the rows among the devices.
+    Raises BufferError if JAX would narrow 64-bit values. Raises ValueError if JAX cannot divide the
+    rows among the devices.
     """
     import jax
 

@@ -18,22 +18,14 @@ FindParts = Callable[[int, int], list[int]]  # takes the index of an array, and 
 
 @dataclass
 class Note:
-    """What is known of a batch beside its rows.
+    """What is known of a batch beside its rows."""
 
-    Attributes
-    ----------
-    numbers : DeviceArray or list
-        Of its rows, as in `Numbered`: ints, or of a block a list of these.
-    parts : list of int
-        Own rows of each part that is left out as a whole if a transform fails for it: each at least
-        one, one part after the other, and no part if the batch has no own row.
-    report : Report, optional
-        Of rows that are missing.
-    """
-
+    # of its rows, as in `Numbered`: ints, or of a block a list of these
     numbers: _core.DeviceArray | list[Any]
+    # own rows of each part that is left out as a whole if a transform fails for it: each at least
+    # one, one part after the other, and no part if the batch has no own row
     parts: list[int]
-    report: Report | None = None
+    report: Report | None = None  # of rows that are missing
 
     def list_numbers(self) -> list[Any]:
         """Return the numbers of the rows."""
@@ -47,31 +39,17 @@ class Note:
 
 
 def drop_missing(
-    stream: _core.DeviceStream,
+    stream: _core.DeviceStream,  # an array for each batch
     numbered: Numbered,
+    # see `Reader`. A batch without a row that can be read becomes another row of the source, and
+    # has no valid ones
     valid_rows: dict[int, int],
-    notes: dict[int, Note],
-    find_parts: FindParts | None = None,
+    notes: dict[int, Note],  # that of each array is added, by its index
+    find_parts: FindParts | None = None,  # finds the parts of an array. By default it is one part
 ) -> _core.DeviceStream:
     """Drop the column of row numbers, and the rows that could not be read.
 
-    Parameters
-    ----------
-    stream : DeviceStream
-        An array for each batch.
-    numbered : Numbered
-    valid_rows : dict of int to int
-        As of `Reader`. A batch without a row that can be read becomes another row of the source,
-        and has no valid ones.
-    notes : dict of int to Note
-        That of each array is added, by its index.
-    find_parts : callable, optional
-        Finds the parts of an array. By default it is one part.
-
-    Raises
-    ------
-    Exception
-        No row of the source can be read.
+    Raises Exception if no row of the source can be read.
     """
     first = next(stream, None)
     if first is None:
@@ -118,16 +96,10 @@ def drop_missing(
 
 
 def sample_rows(
-    numbered: Numbered, device: _core.Device | None = None
+    numbered: Numbered,
+    device: _core.Device | None = None,  # where the rows are copied to
 ) -> Iterator[_core.DeviceArray]:
-    """Yield rows that can be read, each an array, from several places of the source.
-
-    Parameters
-    ----------
-    numbered : Numbered
-    device : Device, optional
-        Where the rows are copied to.
-    """
+    """Yield rows that can be read, each an array, from several places of the source."""
     for row in numbered.sample():
         rows = remove_numbers(row)
         yield rows if device is None else rows.to(device)

@@ -1,6 +1,6 @@
 """A batch of tensors as one block of memory, for another process or device.
 
-A batch is a tree with leaves. Its tensors are copied into one block of memory; leaves that are no
+A batch is a tree with leaves. Its tensors are copied into one block of memory; leaves that are not
 tensors, and tensors that DLPack cannot describe, are pickled beside it. Each batch has its own
 table of offsets, dtypes and shapes in the block. The rest is a `Layout`, which is sent when it
 changes.
@@ -25,59 +25,30 @@ _JAGGED = "jagged"
 
 @dataclass(frozen=True)
 class Layout:
-    """What usually stays the same from batch to batch.
+    """What usually stays the same from batch to batch."""
 
-    Attributes
-    ----------
-    tree : object
-        None is a leaf. A tuple ``(type, names, trees)`` is a dict if it has names, and a sequence
-        otherwise; the type ``"jagged"`` is a torch nested tensor of values and offsets.
-    frameworks : tuple of str or None
-        The framework of each leaf; None for a leaf that is no tensor.
-    """
-
+    # None is a leaf. A tuple ``(type, names, trees)`` is a dict if it has names, and a sequence
+    # otherwise; the type ``"jagged"`` is a torch nested tensor of values and offsets
     tree: Any
+    # the framework of each leaf; None for a leaf that is not a tensor
     frameworks: tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
 class Message:
-    """A packed batch. What `read` returns keeps its memory alive.
+    """A packed batch. What `read` returns keeps its memory alive."""
 
-    Attributes
-    ----------
-    rows, valid : int
-        Rows of the batch, and those of this rank, which come first.
-    layout : Layout
-    block : DeviceArray
-        The bytes of the tensors.
-    table : bytes
-        Offset, dtype and shape of each tensor in the block.
-    others : dict of int to object
-        The leaves that are not in the block, by index.
-    padding : (int, int)
-        Of `Padding.count`.
-    outcome : bytes, optional
-        A pickle of what became of its rows in a worker.
-    array : DeviceArray, optional
-        What it was made of, if it may be made again.
-    spent : tuple of float
-        Seconds of each of `WORKS`, in a worker.
-    is_first : bool
-        Whether it is the first one of its worker, which had to start.
-    """
-
-    rows: int
+    rows: int  # rows of the batch, and those of this rank, which come first
     valid: int
     layout: Layout
-    block: _core.DeviceArray
-    table: bytes
-    others: dict[int, Any]
-    padding: Counts = (0, 0)
-    outcome: bytes | None = None
-    array: _core.DeviceArray | None = None
-    spent: tuple[float, ...] = ()
-    is_first: bool = False
+    block: _core.DeviceArray  # the bytes of the tensors
+    table: bytes  # offset, dtype and shape of each tensor in the block
+    others: dict[int, Any]  # the leaves that are not in the block, by index
+    padding: Counts = (0, 0)  # of `Padding.count`
+    outcome: bytes | None = None  # a pickle of what became of its rows in a worker
+    array: _core.DeviceArray | None = None  # what it was made of, if it may be made again
+    spent: tuple[float, ...] = ()  # seconds of each of `WORKS`, in a worker
+    is_first: bool = False  # whether it is the first one of its worker, which had to start
 
     def __len__(self) -> int:
         return self.rows
@@ -89,10 +60,8 @@ class Message:
     def to(self, device: Any) -> Message:
         """Return the message with its tensors on `device`: one asynchronous copy.
 
-        Raises
-        ------
-        BufferError
-            A tensor of torch or JAX is not in the block, and would stay on the host.
+        Raises BufferError if a tensor of torch or JAX is not in the block, and would stay on the
+        host.
         """
         for leaf in self.others.values():
             kind: Any = type(leaf)
@@ -174,7 +143,7 @@ def _is_made_of_dict(kind: type) -> bool:
 
 
 def _split_jagged(tensor: Any) -> tuple[_core.DeviceArray, _core.DeviceArray] | None:
-    """Return values and offsets of a torch nested tensor, or None if it is no list array."""
+    """Return values and offsets of a torch nested tensor, or None if it is not a list array."""
     try:
         array = _core.to_arrow_device(tensor)
     except (BufferError, TypeError, ValueError):

@@ -10,23 +10,15 @@ from arrowdl.loader._options import MASK, check_mask_name
 
 
 def pad_batches(
-    stream: _core.DeviceStream, rows: int, valid_rows: dict[int, int]
+    stream: _core.DeviceStream,  # structs of at most `rows` rows
+    rows: int,
+    # number of valid rows of some arrays, by the array's index; the other rows of such an array
+    # belong to another rank and count as padding. The arrays that are padded are added
+    valid_rows: dict[int, int],
 ) -> _core.DeviceStream:
     """Pad each array to `rows` rows, and add a column `MASK` that is False for padding.
 
-    Parameters
-    ----------
-    stream : DeviceStream
-        Structs of at most `rows` rows.
-    rows : int
-    valid_rows : dict of int to int
-        Number of valid rows of some arrays, by the array's index; the other rows of such an array
-        belong to another rank and count as padding. The arrays that are padded are added.
-
-    Raises
-    ------
-    ValueError
-        The source has a column of that name.
+    Raises ValueError if the source has a column of that name.
     """
     first = next(stream, None)
     if first is None:

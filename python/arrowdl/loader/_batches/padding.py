@@ -15,16 +15,13 @@ _RAGGED = ("+l", "+L", "u", "U", "z", "Z")
 
 
 class Padding:
-    """Counts the values and the padding of a batch before it is made, from its offsets.
+    """Counts the values and the padding of a batch before it is made, from its offsets."""
 
-    Parameters
-    ----------
-    schema : Schema
-        Of the rows.
-    columns : ColumnOptions
-    """
-
-    def __init__(self, schema: _core.Schema, columns: ColumnOptions) -> None:
+    def __init__(
+        self,
+        schema: _core.Schema,  # of the rows
+        columns: ColumnOptions,
+    ) -> None:
         self._multiple = columns.pad_to_multiple or 1
         self._most = {
             field.name: columns.find_max_length(field.name)

@@ -17,19 +17,15 @@ _CUDA = (2, 10)  # of DLDeviceType: ROCm is "cuda" to torch, too
 
 
 @contextmanager
-def seeded(seed: int, device: _core.Device | None) -> Iterator[None]:
+def seeded(
+    seed: int,  # of 64 bits
+    device: _core.Device | None,  # whose generator of torch is also set
+) -> Iterator[None]:
     """Set the generators of the whole process for the block, and put their states back after it.
 
     Outside of the main thread they are left alone: the training's own thread may draw meanwhile,
     and would draw numbers of the block, or the same ones twice. Libraries that are not imported are
     left alone, too.
-
-    Parameters
-    ----------
-    seed : int
-        Of 64 bits.
-    device : Device, optional
-        Whose generator of torch is also set.
     """
     if threading.get_ident() != threading.main_thread().ident:
         yield

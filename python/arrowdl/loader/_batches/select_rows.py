@@ -12,12 +12,7 @@ _ADVICE = "call filter() before the map() that makes it, or drop the rows in map
 def read_mask(mask: Any, rows: int) -> list[bool]:
     """Return what the function of `Loader.filter` returned for a batch of `rows` rows.
 
-    Raises
-    ------
-    TypeError
-        It is no sequence of bools.
-    ValueError
-        It has another length.
+    Raises TypeError if it is not a sequence of bools. Raises ValueError if it has another length.
     """
     values = mask.tolist() if hasattr(mask, "tolist") else mask
     advice = "return a bool for each row of the batch, as a tensor, array or list"
@@ -37,22 +32,16 @@ def _describe(value: Any) -> str:
     return type(value).__name__ if dtype is None else f"{type(value).__name__} of {dtype}"
 
 
-def select_rows(batch: Any, index: Sequence[int], rows: int) -> Any:
+def select_rows(
+    batch: Any,
+    index: Sequence[int],
+    rows: int,  # of the batch
+) -> Any:
     """Return rows of each tensor of a batch, in dicts, tuples and lists of them.
 
     Strings, numbers and tensors without dimensions stay as they are.
 
-    Parameters
-    ----------
-    batch : object
-    index : sequence of int
-    rows : int
-        Of the batch.
-
-    Raises
-    ------
-    TypeError
-        The batch has a tensor of another length, or another object.
+    Raises TypeError if the batch has a tensor of another length, or another object.
     """
     if batch is None or isinstance(batch, (str, bytes, bool, int, float, complex)):
         return batch

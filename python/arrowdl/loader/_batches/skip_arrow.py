@@ -19,19 +19,13 @@ from arrowdl.loader._skip.numbers import Numbered
 
 
 class SkipArrow:
-    """Calls what makes a batch of an array, again for a part of its rows if it fails.
-
-    Parameters
-    ----------
-    numbered : Numbered
-        What the numbers of the rows mean.
-    valid_rows : dict of int to int
-    notes : dict of int to Note
-        As of `drop_missing`.
-    """
+    """Calls what makes a batch of an array, again for a part of its rows if it fails."""
 
     def __init__(
-        self, numbered: Numbered, valid_rows: dict[int, int], notes: dict[int, Note]
+        self,
+        numbered: Numbered,  # what the numbers of the rows mean
+        valid_rows: dict[int, int],
+        notes: dict[int, Note],  # see `drop_missing`
     ) -> None:
         self._numbered = numbered
         self._valid_rows = valid_rows

@@ -15,29 +15,16 @@ from arrowdl.loader._clock import Clock
 
 
 class Packer:
-    """Converts arrays on the host, and copies each batch to a device as one block.
-
-    Parameters
-    ----------
-    convert : callable
-        Makes a batch of tensors from an array.
-    device : device
-    count : callable
-        Counts the padding of the batch of an array.
-    clock : Clock
-        Of the thread.
-    keeps_rows : bool
-        Whether messages keep the arrays.
-    """
+    """Converts arrays on the host, and copies each batch to a device as one block."""
 
     def __init__(
         self,
-        convert: Callable[[_core.DeviceArray], Any],
+        convert: Callable[[_core.DeviceArray], Any],  # makes a batch of tensors from an array
         device: Any,
-        count: Callable[[_core.DeviceArray], Counts],
-        clock: Clock,
+        count: Callable[[_core.DeviceArray], Counts],  # counts the padding of the batch of an array
+        clock: Clock,  # of the thread
         *,
-        keeps_rows: bool,
+        keeps_rows: bool,  # whether messages keep the arrays
     ) -> None:
         self._convert = convert
         self._device = device
@@ -54,18 +41,11 @@ class Packer:
 
 
 def pack_ahead(
-    arrays: _core.DeviceStream, copy: Callable[[_core.DeviceArray], Message], depth: int
+    arrays: _core.DeviceStream,  # arrays in host memory. A native thread reads and converts them
+    copy: Callable[[_core.DeviceArray], Message],
+    depth: int,  # batches that are copied ahead; 0 uses no thread
 ) -> Iterator[Message]:
-    """Convert each array on the host, and copy the batch to a device as one block.
-
-    Parameters
-    ----------
-    arrays : DeviceStream
-        Arrays in host memory. A native thread reads and converts them.
-    copy : Packer
-    depth : int
-        Batches that are copied ahead; 0 uses no thread.
-    """
+    """Convert each array on the host, and copy the batch to a device as one block."""
     first = next(arrays, None)
     if first is None:
         return
@@ -91,25 +71,15 @@ def pack_ahead(
 
 def copy_ahead(
     messages: Iterator[Message],
-    is_ready: Callable[[], bool],
+    is_ready: Callable[[], bool],  # whether the next message has arrived
     device: Any,
     depth: int,
-    clock: Clock,
+    clock: Clock,  # of the caller's thread
 ) -> Iterator[Message]:
     """Copy each message to `device`, up to `depth` of them ahead of the training.
 
     Only messages that have arrived are copied ahead: this never waits for a message while it can
     yield another.
-
-    Parameters
-    ----------
-    messages : iterator of Message
-    is_ready : callable
-        Whether the next message has arrived.
-    device : device
-    depth : int
-    clock : Clock
-        Of the caller's thread.
     """
     copied: deque[Message] = deque()
     try:

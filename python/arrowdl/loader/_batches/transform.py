@@ -22,37 +22,21 @@ Convert = Callable[[Any], Any]
 
 
 class Transform:
-    """Makes a batch, and calls functions with it.
-
-    Parameters
-    ----------
-    convert : callable
-        Makes a batch of an item.
-    functions : sequence of callable
-        Each takes what the one before returned.
-    draws : Draws
-    finish : callable, optional
-        Called with each batch.
-
-    Attributes
-    ----------
-    seconds : float
-        That the last calls of the functions took.
-    """
+    """Makes a batch, and calls functions with it."""
 
     def __init__(
         self,
-        convert: Convert,
-        functions: Sequence[Callable[..., Any]],
+        convert: Convert,  # makes a batch of an item
+        functions: Sequence[Callable[..., Any]],  # each takes what the one before returned
         draws: Draws,
-        finish: Convert | None,
+        finish: Convert | None,  # called with each batch
     ) -> None:
         self._convert = convert
         self._functions = [draws.bind(function, i) for i, function in enumerate(functions)]
         self._draws = draws
         self._finish = finish
         self._count = 0
-        self.seconds = 0.0
+        self.seconds = 0.0  # that the last calls of the functions took
 
     def __call__(self, item: Any, index: int | None = None) -> Any:
         """Return the batch of an item; without `index`, of the next item."""
@@ -70,52 +54,28 @@ class Transform:
 
 @dataclass
 class Pending:
-    """A batch that a thread makes.
-
-    Attributes
-    ----------
-    future : concurrent.futures.Future
-    rows, nbytes : int
-        Of what it is made of.
-    padding : (int, int)
-        Of `Padding.count`.
-    """
+    """A batch that a thread makes."""
 
     future: Future[Any]
-    rows: int
+    rows: int  # of what it is made of
     nbytes: int
-    padding: Counts
+    padding: Counts  # of `Padding.count`
 
     def __len__(self) -> int:
         return self.rows
 
 
 def convert_in_threads(
-    items: Any,
+    items: Any,  # with `close`. Read in the caller's thread
+    # takes an item and its index. Called in any of the threads, at the same time in several of them
     convert: Callable[[Any, int], Any],
     num_threads: int,
-    ahead: int,
-    count: Callable[[Any], Counts],
+    ahead: int,  # batches that wait for the training beside those that threads make
+    count: Callable[[Any], Counts],  # counts the padding of the batch of an item
 ) -> Iterator[Pending]:
-    """Call `convert` in threads, for several items at a time.
+    """Call `convert` in threads, for several items at a time, and yield results in their order.
 
-    Parameters
-    ----------
-    items : iterator
-        With `close`. Read in the caller's thread.
-    convert : callable
-        Takes an item and its index. Called in any of the threads, at the same time in several of
-        them.
-    num_threads : int
-    ahead : int
-        Batches that wait for the training beside those that threads make.
-    count : callable
-        Counts the padding of the batch of an item.
-
-    Yields
-    ------
-    Pending
-        In the order of the items. An item's error is raised by the future.
+    The future of a `Pending` raises the error of its item.
     """
     waiting: deque[Pending] = deque()
     threads = _Threads(num_threads)
@@ -189,7 +149,8 @@ class _Threads:
             self.finish()
 
     def finish(self, end: float | None = None) -> None:
-        """Wait for all tasks, at most until a time: who still reads gets their batches."""
+        """Wait for all tasks, at most until a time: a caller that still reads gets their
+        batches."""
         if not self._is_closed:
             self._is_closed = True
             for _ in self._threads:
@@ -217,10 +178,8 @@ def _work(tasks: SimpleQueue[Any]) -> None:
 
 
 def _start(tasks: SimpleQueue[Any]) -> Thread | None:
-    """Start a thread, or return None if the system has no room for one, or the process ends.
-
-    An executor would refuse work to a training in a thread that outlives the main one.
-    """
+    """Start a thread, or return None if the system has no room for one, or the process ends."""
+    # An executor would refuse work to a training in a thread that outlives the main one.
     thread = Thread(target=_work, args=(tasks,), name="arrowdl-transform", daemon=True)
     try:
         thread.start()
@@ -230,17 +189,11 @@ def _start(tasks: SimpleQueue[Any]) -> Thread | None:
 
 
 class Receive:
-    """Returns the batch of a `Pending`, and calls `finish` with it.
-
-    Attributes
-    ----------
-    seconds : float
-        That the training waited for the last batch.
-    """
+    """Returns the batch of a `Pending`, and calls `finish` with it."""
 
     def __init__(self, finish: Convert | None) -> None:
         self._finish = finish
-        self.seconds = 0.0
+        self.seconds = 0.0  # that the training waited for the last batch
 
     def __call__(self, pending: Pending) -> Any:
         begin = time.perf_counter()

@@ -22,45 +22,27 @@ Skip = Callable[[Callable[[_core.DeviceArray], Any], _core.DeviceArray, int], An
 
 
 def transform_stream(
-    stream: _core.DeviceStream,
+    stream: _core.DeviceStream,  # structs in host memory
+    # takes a ``pyarrow.RecordBatch``; returns a record batch, a table, another Arrow struct, or a
+    # mapping from column name to Arrow array, tensor or list, with as many rows
     function: Callable[..., Any],
     draws: Draws,
-    vocabulary: Vocabulary,
-    describe: Callable[[int], str],
-    clock: Clock,
+    vocabulary: Vocabulary,  # of the dictionary columns that `function` makes
+    describe: Callable[[int], str],  # describes a batch by its index, for errors
+    clock: Clock,  # of the thread that calls `function`
     *,
+    # copy what `function` returns, before it is called again: it may keep the memory, and write to
+    # it
     copy: bool,
+    # takes what makes a batch of an array, the array and its index. Makes the batch, of other rows
+    # if it fails
     skip: Skip | None = None,
 ) -> _core.DeviceStream:
     """Call `function` with each array of `stream`, and return a stream of the results.
 
-    Parameters
-    ----------
-    stream : DeviceStream
-        Structs in host memory.
-    function : callable
-        Takes a ``pyarrow.RecordBatch``; returns a record batch, a table, another Arrow struct, or
-        a mapping from column name to Arrow array, tensor or list, with as many rows.
-    draws : Draws
-    vocabulary : Vocabulary
-        Of the dictionary columns that `function` makes.
-    describe : callable
-        Describes a batch by its index, for errors.
-    clock : Clock
-        Of the thread that calls `function`.
-    copy : bool
-        Copy what `function` returns, before it is called again: it may keep the memory, and write
-        to it.
-    skip : callable, optional
-        Takes what makes a batch of an array, the array and its index. Makes the batch, of other
-        rows if it fails.
-
-    Raises
-    ------
-    TypeError, ValueError
-        `function` returns something else, another number of rows, other types than for the first
-        batch, or a dictionary column whose codes have no fixed meaning. Errors of `function` are
-        raised with the batch as a note.
+    Raises TypeError or ValueError if `function` returns something else, another number of rows,
+    other types than for the first batch, or a dictionary column whose codes have no fixed meaning.
+    Errors of `function` are raised with the batch as a note.
     """
     import pyarrow as pa
 

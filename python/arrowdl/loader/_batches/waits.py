@@ -11,15 +11,14 @@ from arrowdl.loader._clock import WORKS, Clock, Work, scale
 
 
 class HostCopies:
-    """The host's time in copies of streams to devices, which the core counts for the process.
+    """The host's time in copies of streams to devices, which the core counts for the process."""
 
-    Parameters
-    ----------
-    is_ahead : bool
-        Whether a thread copies, also while nobody waits. Otherwise who waits does.
-    """
-
-    def __init__(self, *, is_ahead: bool) -> None:
+    def __init__(
+        self,
+        *,
+        # whether a thread copies, also while the training does not wait; else the training copies
+        is_ahead: bool,
+    ) -> None:
         self._is_ahead = is_ahead
         self._at = time.perf_counter()
         self._seconds = _core.stream_copy_seconds()
@@ -35,30 +34,26 @@ class HostCopies:
 
 
 class Waits:
-    """Divides the time in which the training waits for an item.
+    """Divides the time in which the training waits for an item."""
 
-    Parameters
-    ----------
-    clocks : iterable of Clock
-        Of the threads that read ahead, and of the caller's.
-    copies : HostCopies, optional
-    """
-
-    def __init__(self, clocks: Iterable[Clock], copies: HostCopies | None) -> None:
+    def __init__(
+        self,
+        clocks: Iterable[Clock],  # of the threads that read ahead, and of the caller's
+        copies: HostCopies | None,
+    ) -> None:
         self._clocks = list(clocks)
         self._copies = copies
 
-    def divide(self, begin: float, end: float, item: Any) -> dict[Work, float]:
+    def divide(
+        self,
+        begin: float,
+        end: float,
+        item: Any,  # that was waited for; None at the end
+    ) -> dict[Work, float]:
         """Return the seconds of each work between two times: at most `end` - `begin` together.
 
-        Of a `Message` of a worker process, in proportion to what the worker did for it; of its
-        first one, the rest is the time that the worker took to start.
-
-        Parameters
-        ----------
-        begin, end : float
-        item : object
-            That was waited for; None at the end.
+        For a `Message` of a worker process, they are in proportion to what the worker did for it;
+        for its first one, the rest is the time that the worker took to start.
         """
         found: dict[Work, float] = {}
         for clock in self._clocks:

@@ -29,15 +29,14 @@ class BlockPlan:
     """Where each block of packed rows begins.
 
     The packer itself says so: it packs lists of these lengths whose items have no bytes.
-
-    Parameters
-    ----------
-    open_lengths : callable
-        Returns the lengths of the sequences from a row on: a stream of structs with one column.
-    pack : Pack
     """
 
-    def __init__(self, open_lengths: Callable[[int], _core.DeviceStream], pack: Pack) -> None:
+    def __init__(
+        self,
+        # returns the lengths of the sequences from a row on: a stream of structs with one column
+        open_lengths: Callable[[int], _core.DeviceStream],
+        pack: Pack,
+    ) -> None:
         self._open_lengths = open_lengths
         self._arguments = {**pack.list_deciding(), "add": ["resume_from"]}
         # Numbers of blocks, and where the next one begins. Those between are found again.
@@ -89,10 +88,8 @@ class BlockPlan:
         return None
 
     def _extend(self) -> Iterator[tuple[int, Place]]:
-        """Note where more blocks begin; yield each of these numbers and places.
-
-        Several may do so at once: each goes on from where it has begun.
-        """
+        """Note where more blocks begin; yield each of these numbers and places."""
+        # Several threads may do so at once: each goes on from where it has begun.
         blocks, place = self._known[-1]
         for column in self._read(place):
             (place,) = _read_places(column[-1:])

@@ -1,8 +1,9 @@
 """The blocks of an epoch: of a source, `SourceBlocks`, of a mixture, and of a stream.
 
-A block counts as a row: ranks, workers, splits and states are those of sources of so many rows. The
-rows are packed in the one order of the epoch, so blocks depend neither on ranks nor on splits. Each
-process knows the lengths of all sequences, and so where every block begins: it reads its own rows.
+A block counts as a row: ranks, workers, splits and states are those of a source with a row for each
+block. The rows are packed in the one order of the epoch, so blocks depend neither on ranks nor on
+splits. Each process knows the lengths of all sequences, and so where every block begins: it reads
+its own rows.
 """
 
 from __future__ import annotations
@@ -70,20 +71,15 @@ def _check_rows(rows: _core.DeviceStream, column: str, lengths: str | None) -> _
 
 
 class SourceBlocks(Blocks):
-    """The blocks of an epoch of a source.
-
-    Parameters
-    ----------
-    source : IndexedSource
-    lengths : IndexedSource
-        The length of each of its sequences, in the same units.
-    pack : Pack
-    order : Order
-    epoch : int
-    """
+    """The blocks of an epoch of a source."""
 
     def __init__(
-        self, source: IndexedSource, lengths: IndexedSource, pack: Pack, order: Order, epoch: int
+        self,
+        source: IndexedSource,
+        lengths: IndexedSource,  # the length of each of its sequences, in the same units
+        pack: Pack,
+        order: Order,
+        epoch: int,
     ) -> None:
         super().__init__(source, pack)
         self._order = order
@@ -128,7 +124,7 @@ class SourceBlocks(Blocks):
     def read_share(
         self, reader: Reader, *, reads_ahead: bool
     ) -> tuple[_core.DeviceStream, FindParts | None]:
-        """As of `Epochs.read`."""
+        """See `Epochs.read`."""
         sharding, order = reader.sharding, Order(self._order.seed, None)
         if sharding.splits is None:
             return read_share(self, order, reader), None
@@ -153,21 +149,16 @@ class MixtureBlocks(Blocks, EpochSequences):
     All have as many blocks: if the mixture ends with a source, those of the shortest sequence, and
     otherwise as many as the last sequence needs until it has had all rows of its sources.
 
-    Parameters
-    ----------
-    source : MixedSource
-    lengths : MixedSource
-        The same mixture of the lengths of the sequences.
-    pack : Pack
-    epoch : int
-
-    Raises
-    ------
-    ValueError
-        Rows are repeated, and no row has tokens.
+    Raises ValueError if rows are repeated, and no row has tokens.
     """
 
-    def __init__(self, source: MixedSource, lengths: MixedSource, pack: Pack, epoch: int) -> None:
+    def __init__(
+        self,
+        source: MixedSource,
+        lengths: MixedSource,  # the same mixture of the lengths of the sequences
+        pack: Pack,
+        epoch: int,
+    ) -> None:
         super().__init__(source, pack)
         self._epoch = epoch
         self._sequences = MixedSequences(source, epoch)
@@ -210,7 +201,7 @@ class MixtureBlocks(Blocks, EpochSequences):
     def read_share(
         self, reader: Reader, *, reads_ahead: bool
     ) -> tuple[_core.DeviceStream, FindParts | None]:
-        """As of `Epochs.read`."""
+        """See `Epochs.read`."""
         self.check_unchanged()
         steps = find_even_steps(self.num_rows, reader.position.stages, reader.sharding)
         return read_splits(self, self.num_rows, steps, reader, reads_ahead=reads_ahead)
@@ -250,14 +241,7 @@ def _require_tokens(lengths: MixedSource, pack: Pack) -> None:
 
 
 class StreamBlocks(StreamSource):
-    """The blocks of a stream, whose lengths are not known: every rank packs all rows.
-
-    Parameters
-    ----------
-    source : StreamSource
-    order : Order
-    pack : Pack
-    """
+    """The blocks of a stream, whose lengths are not known: every rank packs all rows."""
 
     def __init__(self, source: StreamSource, order: Order, pack: Pack) -> None:
         super().__init__(source.open, source.is_replayable)
@@ -280,7 +264,7 @@ class StreamBlocks(StreamSource):
     def read_share(
         self, reader: Reader, *, reads_ahead: bool
     ) -> tuple[_core.DeviceStream, FindParts | None]:
-        """As of `Epochs.read`."""
+        """See `Epochs.read`."""
         return read_stream(self, Order(self._order.seed, None), reader)
 
 

@@ -17,33 +17,18 @@ from arrowdl.loader._epoch.steps import Window
 
 
 class Buckets(EpochSequences):
-    """The sequences of an epoch, with rows of like lengths in each batch.
-
-    Parameters
-    ----------
-    epoch : EpochSequences
-    column : str
-        Of which the lengths are sorted.
-    total : int
-        Rows of the epoch.
-    splits : int
-        Number of sequences.
-    rows : int
-        Of each window of a sequence: its first rows, those after them, and so on.
-    find_window : callable
-        Takes the number of a window, and returns a `Window`: the same for all sequences.
-    lengths : EpochSequences, optional
-        The lengths of the rows, if these may be missing. By default they are measured.
-    """
+    """The sequences of an epoch, with rows of like lengths in each batch."""
 
     def __init__(
         self,
         epoch: EpochSequences,
-        column: str,
-        total: int,
-        splits: int,
-        rows: int,
+        column: str,  # of which the lengths are sorted
+        total: int,  # rows of the epoch
+        splits: int,  # number of sequences
+        rows: int,  # of each window of a sequence: its first rows, those after them, and so on
+        # takes the number of a window, and returns a `Window`: the same for all sequences
         find_window: Callable[[int], Window],
+        # the lengths of the rows, if these may be missing. By default they are measured
         lengths: EpochSequences | None = None,
     ) -> None:
         self._lengths = lengths
@@ -107,17 +92,13 @@ class Buckets(EpochSequences):
         return copy.deepcopy(taken) if is_shared else taken
 
 
-def find_order(columns: Sequence[_core.DeviceArray], name: str, window: Window) -> Any:
-    """Return the rows of a window in the order in which they are read, as int64.
-
-    Parameters
-    ----------
-    columns : sequence of DeviceArray
-        Whose lengths count, of all rows of the window in one sequence.
-    name : str
-        Of the column.
-    window : Window
-    """
+def find_order(
+    # whose lengths count, of all rows of the window in one sequence
+    columns: Sequence[_core.DeviceArray],
+    name: str,  # of the column
+    window: Window,
+) -> Any:
+    """Return the rows of a window in the order in which they are read, as int64."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

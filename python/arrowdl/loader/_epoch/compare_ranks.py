@@ -22,31 +22,22 @@ _inherited: Any = None  # the store of the process that this one was forked from
 
 
 class Meeting:
-    """Where the ranks that read one epoch write what the others are to know.
+    """Where the ranks that read one epoch write what the others are to know."""
 
-    Parameters
-    ----------
-    about : mapping
-        What is the same on all ranks, of JSON types: names the epoch.
-    rank, world_size : int
-
-    Attributes
-    ----------
-    store : object
-        Of the process group; None without one.
-    name : str
-        With which keys begin.
-    """
-
-    def __init__(self, about: Mapping[str, Any], rank: int, world_size: int) -> None:
+    def __init__(
+        self,
+        about: Mapping[str, Any],  # what is the same on all ranks, of JSON types: names the epoch
+        rank: int,
+        world_size: int,
+    ) -> None:
         self.rank, self.world_size = rank, world_size
         self.name = ""
-        self.store = find_store(rank, world_size)
+        self.store = find_store(rank, world_size)  # of the process group; None without one
         if self.store is None:
             return
         text = json.dumps(about, sort_keys=True, default=repr)
         subject = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-        self.name = f"arrowdl/{subject}/{_begun[subject, rank]}"
+        self.name = f"arrowdl/{subject}/{_begun[subject, rank]}"  # with which keys begin
         _begun[subject, rank] += 1
 
     def count_skipped(self, number: int, rows: int) -> int | None:
@@ -61,16 +52,13 @@ class Meeting:
 
 
 class Comparison:
-    """What the ranks say about one epoch.
+    """What the ranks say about one epoch."""
 
-    Parameters
-    ----------
-    meeting : Meeting
-    own : str
-        What could not be read, for people; empty for nothing.
-    """
-
-    def __init__(self, meeting: Meeting, own: str) -> None:
+    def __init__(
+        self,
+        meeting: Meeting,
+        own: str,  # what could not be read, for people; empty for nothing
+    ) -> None:
         self._own = own
         self._rank = meeting.rank
         self._looks = 0

@@ -9,18 +9,13 @@ from typing import Any
 from arrowdl.loader._epoch.state import UNREAD
 
 
-def compare_states(state: Mapping[str, Any], own: Mapping[str, Any], *, is_mixed: bool) -> None:
-    """Raise ValueError, which says what differs, if a state is of rows in another order.
-
-    Parameters
-    ----------
-    state : mapping
-        Of `find_state`.
-    own : mapping
-        The state of the Loader that is to go on.
-    is_mixed : bool
-        Whether that Loader reads a mixture.
-    """
+def compare_states(
+    state: Mapping[str, Any],  # of `find_state`
+    own: Mapping[str, Any],  # the state of the Loader that is to go on
+    *,
+    is_mixed: bool,  # whether that Loader reads a mixture
+) -> None:
+    """Raise ValueError, which says what differs, if a state is of rows in another order."""
     is_alike = all((state.get(key) is None) == (key not in own) for key in ("steps", "pack"))
     if is_alike and state.get("splits") != own.get("splits"):
         raise ValueError(

@@ -8,16 +8,10 @@ from arrowdl import _core
 
 
 def cut_rows(
-    stream: _core.DeviceStream, cuts: Iterator[tuple[int, int]]
+    stream: _core.DeviceStream,
+    cuts: Iterator[tuple[int, int]],  # rows to take, and rows to skip after them
 ) -> Iterator[list[_core.DeviceArray]]:
-    """Yield the next rows of a stream, in several arrays, for each cut until the stream ends.
-
-    Parameters
-    ----------
-    stream : DeviceStream
-    cuts : iterator of (int, int)
-        Rows to take, and rows to skip after them.
-    """
+    """Yield the next rows of a stream, in several arrays, for each cut until the stream ends."""
     current: _core.DeviceArray | None = None
     taken: list[_core.DeviceArray] = []
     for rows, skip in cuts:

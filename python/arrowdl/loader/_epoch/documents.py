@@ -12,18 +12,14 @@ if TYPE_CHECKING:
 
 
 class Documents:
-    """What stands in for documents, so that blocks are packed as they were planned.
+    """What stands in for documents, so that blocks are packed as they were planned."""
 
-    Parameters
-    ----------
-    lengths : LengthsSource
-    packed : frozenset of str
-        Columns with an item for each token.
-    column : str, optional
-        That of the lengths themselves.
-    """
-
-    def __init__(self, lengths: LengthsSource, packed: frozenset[str], column: str | None) -> None:
+    def __init__(
+        self,
+        lengths: LengthsSource,
+        packed: frozenset[str],  # columns with an item for each token
+        column: str | None,  # that of the lengths themselves
+    ) -> None:
         self._lengths = lengths
         self._packed = packed
         self._column = column
@@ -49,18 +45,12 @@ class Documents:
 
 
 def find_faults(
-    lengths: LengthsSource, packed: frozenset[str] | None = None, column: str | None = None
+    lengths: LengthsSource,
+    # if the rows are packed: columns with an item for each token
+    packed: frozenset[str] | None = None,
+    column: str | None = None,  # that of the lengths themselves, if it is another one
 ) -> Faults:
-    """Return what is known of a source by the lengths of its rows.
-
-    Parameters
-    ----------
-    lengths : LengthsSource
-    packed : frozenset of str, optional
-        If the rows are packed: columns with an item for each token.
-    column : str, optional
-        That of the lengths themselves, if it is another one.
-    """
+    """Return what is known of a source by the lengths of its rows."""
     make = None if packed is None else Documents(lengths, packed, column).make_column
     return Faults(lengths.find_lost(), make)
 

@@ -35,43 +35,24 @@ S = TypeVar("S", bound=Source)
 
 
 class Epochs(ABC, Generic[S]):
-    """The epochs of a source.
+    """The epochs of a source."""
 
-    Parameters
-    ----------
-    source : Source
-    options : Options
-
-    Attributes
-    ----------
-    source : Source
-        Its own rows, whatever an epoch makes of them.
-    order : Order
-    plan : Plan, optional
-        If the steps depend on the lengths of the rows.
-    joins_rows : bool
-        Whether an epoch always reads rows into new memory.
-    """
-
-    joins_rows = False
+    joins_rows = False  # whether an epoch always reads rows into new memory
 
     def __init__(self, source: S, options: Options) -> None:
-        self.source = source
+        self.source = source  # its own rows, whatever an epoch makes of them
         self.options = options
         self.order: Order = Order(options.seed, None)
         if options.shuffle:
             rows = options.buffer_rows
             self.order = Order(options.seed, rows, count_lanes(source.measure_held(), rows))
-        self.plan: Plan | None = None
+        self.plan: Plan | None = None  # if the steps depend on the lengths of the rows
 
-    def with_options(self, options: Options) -> Self:
-        """Return the same epochs, whose lengths are not read again.
-
-        Parameters
-        ----------
-        options : Options
-            Which give each step the same rows.
-        """
+    def with_options(
+        self,
+        options: Options,  # which give each step the same rows
+    ) -> Self:
+        """Return the same epochs, whose lengths are not read again."""
         changed = copy(self)
         changed.options = options
         changed.plan = copy(self.plan)  # without the steps that were planned
@@ -92,18 +73,15 @@ class Epochs(ABC, Generic[S]):
         splits, tokens = options.find_splits(world_size), options.find_tokens(world_size)
         return Sharding(world_size, num_workers, size, options.drop_last, splits, tokens)
 
-    def begin(self, position: Position, find_sharding: FindSharding, *, is_shared: bool) -> None:
-        """Settle what an epoch decides on when a reader begins with it.
-
-        Parameters
-        ----------
-        position : Position
-            Of the reader.
-        find_sharding : callable
-            Returns how rows are divided, whatever the number of workers.
-        is_shared : bool
-            Whether other readers, which go on from states of their own, have to settle the same.
-        """
+    def begin(
+        self,
+        position: Position,  # of the reader
+        find_sharding: FindSharding,  # returns how rows are divided, whatever the number of workers
+        *,
+        # whether other readers, which go on from states of their own, have to settle the same
+        is_shared: bool,
+    ) -> None:
+        """Settle what an epoch decides on when a reader begins with it."""
         return
 
     def open(self, position: Position) -> S:
@@ -111,50 +89,39 @@ class Epochs(ABC, Generic[S]):
         return self.source
 
     @abstractmethod
-    def number(self, rows: S, faults: Sequence[Faults] = ()) -> tuple[S, Numbered]:
-        """Return the rows of an epoch with numbers, and what these mean.
-
-        Parameters
-        ----------
-        rows : Source
-        faults : sequence of Faults
-            Of each source; by default those that the lengths of the rows have shown.
-        """
+    def number(
+        self,
+        rows: S,
+        # of each source; by default those that the lengths of the rows have shown
+        faults: Sequence[Faults] = (),
+    ) -> tuple[S, Numbered]:
+        """Return the rows of an epoch with numbers, and what these mean."""
 
     @abstractmethod
     def read(
-        self, rows: S, reader: Reader, *, reads_ahead: bool
+        self,
+        rows: S,  # of `open`, as they are or wrapped
+        reader: Reader,
+        *,
+        reads_ahead: bool,  # whether a native thread joins the rows of the next batches
     ) -> tuple[_core.DeviceStream, FindParts | None]:
         """Read the remaining batches of one worker, an array for each batch.
 
         Returns also what counts the parts of a batch, by its index and its rows, if it has several.
 
-        Parameters
-        ----------
-        rows : Source
-            Of `open`, as they are or wrapped.
-        reader : Reader
-        reads_ahead : bool
-            Whether a native thread joins the rows of the next batches.
-
-        Raises
-        ------
-        OSError
-            A file has changed since the source was opened.
+        Raises OSError if a file has changed since the source was opened.
         """
 
     def copies_rows(self, sharding: Sharding) -> bool:
         """Whether `read` puts rows that are in memory into new memory."""
         return False
 
-    def is_ready(self, *, is_gathered: bool) -> bool:
-        """Whether rows come fast enough without a thread that reads ahead.
-
-        Parameters
-        ----------
-        is_gathered : bool
-            Whether rows are copied into new memory.
-        """
+    def is_ready(
+        self,
+        *,
+        is_gathered: bool,  # whether rows are copied into new memory
+    ) -> bool:
+        """Whether rows come fast enough without a thread that reads ahead."""
         return False
 
     def limit_pass(self, stream: _core.DeviceStream) -> _core.DeviceStream:
@@ -168,10 +135,7 @@ class Epochs(ABC, Generic[S]):
     def count_epoch(self, epoch: int, find_sharding: FindSharding) -> int:
         """Count the batches of each rank in a whole epoch.
 
-        Raises
-        ------
-        TypeError
-            The number of rows is unknown, or the epoch has no end.
+        Raises TypeError if the number of rows is unknown, or the epoch has no end.
         """
         raise TypeError(
             "a Loader over a stream has no length: its number of rows is unknown. PyTorch's "
@@ -200,19 +164,14 @@ class Epochs(ABC, Generic[S]):
 
     @abstractmethod
     def open_blocks(
-        self, order: Order, lengths: IndexedSource | None, pack: Pack, epoch: int
+        self,
+        order: Order,  # of the rows
+        # the length of each row, or the mixture of these; None of a stream
+        lengths: IndexedSource | None,
+        pack: Pack,
+        epoch: int,
     ) -> Any:
-        """Return the packed blocks of an epoch.
-
-        Parameters
-        ----------
-        order : Order
-            Of the rows.
-        lengths : IndexedSource, optional
-            The length of each row, or the mixture of these; None of a stream.
-        pack : Pack
-        epoch : int
-        """
+        """Return the packed blocks of an epoch."""
 
 
 class StreamEpochs(Epochs[StreamSource]):

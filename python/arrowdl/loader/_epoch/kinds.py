@@ -17,12 +17,8 @@ from arrowdl.loader._sources.stream import StreamSource
 def open_epochs(source: Source, options: Options) -> Epochs[Any]:
     """Return the epochs of a source, with blocks in the place of rows if `pack` is given.
 
-    Raises
-    ------
-    TypeError
-        The options need the lengths of rows, and the source is a stream.
-    ValueError
-        The options name a column that the source does not have.
+    Raises TypeError if the options need the lengths of rows, and the source is a stream. Raises
+    ValueError if the options name a column that the source does not have.
     """
     rows: Epochs[Any]
     if isinstance(source, StreamSource):

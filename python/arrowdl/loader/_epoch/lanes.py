@@ -2,8 +2,8 @@
 
 A shuffle that cannot hold all rows mixes the rows of its buffer. Row groups are decoded from their
 start, and the rows of one are alike if the data is sorted: so the buffer gets rows of several, from
-all parts of the source. Of `n` lanes, each of which has an n-th of the source, the variance of the
-means of batches is that of a permutation and ``1 / n**3`` of that of the rows, at most.
+all parts of the source. With `n` lanes, each of which has an n-th of the source, the variance of
+the means of batches is at most that of a permutation and ``1 / n**3`` of that of the rows.
 """
 
 from __future__ import annotations
@@ -28,39 +28,26 @@ Lane = list[Span]  # of the rows of an order, which are read one after the other
 
 
 class Arrangement(NamedTuple):
-    """The order in which rows are read, before they are shuffled.
-
-    Attributes
-    ----------
-    order : UnitOrder
-    sequences : sequence of sequences of Lane
-        The lanes of each sequence.
-    """
+    """The order in which rows are read, before they are shuffled."""
 
     order: UnitOrder
-    sequences: Sequence[Sequence[Lane]]
+    sequences: Sequence[Sequence[Lane]]  # the lanes of each sequence
 
 
 def arrange_units(
-    source: IndexedSource, seed: int, sequences: int, most: int = LANES
+    source: IndexedSource,
+    seed: int,
+    sequences: int,  # which are read side by side, and may be of several ranks
+    most: int = LANES,  # lanes of all sequences together, unless these are more
 ) -> Arrangement:
     """Cut the units with rows into lanes, so that these are in different parts of the source.
 
-    The source is cut into strata of consecutive rows, of which each lane reads one. Those of one
-    sequence have whole units, unless one of these is most of a lane. Several sequences have equally
-    many rows, to one: there, two lanes may have parts of a unit, and of many units they go from
-    stratum to stratum, so that each sequence comes through the source. The units of a stratum are
-    in random order. If they are few, each lane begins after another share of a unit: otherwise they
-    would all come to the ends of units, and to the last rows of sorted ones, at the same time.
-
-    Parameters
-    ----------
-    source : IndexedSource
-    seed : int
-    sequences : int
-        Which are read side by side, and may be of several ranks.
-    most : int
-        Lanes of all sequences together, unless these are more.
+    The source is cut into strata of consecutive rows, of which each lane reads one. The lanes of
+    one sequence have whole units, unless one of these is most of a lane. Several sequences have
+    equally many rows, to one: there, two lanes may have parts of a unit, and of many units they go
+    from stratum to stratum, so that each sequence comes through the source. The units of a stratum
+    are in random order. If they are few, each lane begins after another share of a unit: otherwise
+    they would all come to the ends of units, and to the last rows of sorted ones, at the same time.
     """
     units = [unit for unit, rows in enumerate(source.units) if rows > 0]
     if not units:
@@ -135,10 +122,7 @@ def _cut_evenly(
 def _permute_strata(
     source: IndexedSource, units: Sequence[int], keys: Sequence[int], ends: Sequence[int]
 ) -> tuple[UnitOrder, list[list[Span]]]:
-    """Permute the units of each stratum, and the parts of those that are in several.
-
-    Returns the order, and the rows of it that each stratum has.
-    """
+    """Permute units, or their parts, in each stratum; return the order, and the rows of each."""
     parts: list[list[tuple[int, int, Span]]] = [[] for _ in ends]  # key, unit, rows of the unit
     begin = number = 0
     for unit, key in zip(units, keys, strict=True):
@@ -197,19 +181,15 @@ def _rotate(lane: Lane, rows: int) -> Lane:
 
 
 class Lanes:
-    """The rows of lanes in turn.
-
-    Parameters
-    ----------
-    source : IndexedSource
-    order : UnitOrder
-    lanes : sequence of Lane
-    rows : int
-        Of all lanes in turn, after which the first one is next again: each gives its share.
-    """
+    """The rows of lanes in turn."""
 
     def __init__(
-        self, source: IndexedSource, order: UnitOrder, lanes: Sequence[Lane], rows: int
+        self,
+        source: IndexedSource,
+        order: UnitOrder,
+        lanes: Sequence[Lane],
+        # of all lanes in turn, after which the first one is next again: each gives its share
+        rows: int,
     ) -> None:
         self._source = source
         self._order = order

@@ -25,25 +25,21 @@ class LengthsSource(IndexedSource):
 
     The first use reads one column of all rows once. Four bytes a row are kept, also in a pickle.
 
-    Parameters
-    ----------
-    source : IndexedSource
-        Not a mixture: each of its sources has lengths of its own.
-    column : str
-        A column with rows of several lengths, such as a list or a string (of which the bytes
-        count), or of integers, which are the lengths themselves. Null is 0.
-    skips : bool
-        Whether rows of units that cannot be read have length 0; otherwise the error is raised.
-
-    Raises
-    ------
-    ValueError
-        The source has no such column.
+    Raises ValueError if the source has no such column.
     """
 
     is_shared = True
 
-    def __init__(self, source: IndexedSource, column: str, *, skips: bool = False) -> None:
+    def __init__(
+        self,
+        source: IndexedSource,  # not a mixture: each of its sources has lengths of its own
+        # a column with rows of several lengths, such as a list or a string (of which the bytes
+        # count), or of integers, which are the lengths themselves. Null is 0
+        column: str,
+        *,
+        # whether rows of units that cannot be read have length 0; otherwise the error is raised
+        skips: bool = False,
+    ) -> None:
         if source.column_names is not None and column not in source.column_names:
             raise ValueError(
                 f'"{column}" is not one of the columns that are read, {list(source.column_names)}'
@@ -64,12 +60,7 @@ class LengthsSource(IndexedSource):
     def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
         """Read the lengths of `units`: structs of one int32, in memory of the CPU.
 
-        Raises
-        ------
-        TypeError, ValueError
-            Of `measure_rows`.
-        OSError
-            A file has changed.
+        Raises TypeError or ValueError as `measure_rows` does. Raises OSError if a file has changed.
         """
         lengths = _core.from_arrow(self._find())
         ends = list(accumulate(self.units))
@@ -155,23 +146,16 @@ def describe_lost(lengths: IndexedSource) -> str:
     return describe_units(lost, [source.units for source in sources])
 
 
-def measure_rows(column: _core.DeviceArray, name: str) -> pa.Array:
-    """Return the length of each row of a column as int32, of null 0.
+def measure_rows(
+    column: _core.DeviceArray,
+    name: str,  # for errors
+) -> pa.Array:
+    """Return the length of each row of a column as int32; that of null is 0.
 
-    Of a list or string the offsets are read, and not the values; also from a device.
+    Only the offsets of a list or string are read, not the values; also from a device.
 
-    Parameters
-    ----------
-    column : DeviceArray
-    name : str
-        For errors.
-
-    Raises
-    ------
-    TypeError
-        The column has no lengths.
-    ValueError
-        A length is negative, or does not fit into int32.
+    Raises TypeError if the column has no lengths. Raises ValueError if a length is negative, or
+    does not fit into int32.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -192,10 +176,7 @@ def check_lengths(
 ) -> Iterator[_core.DeviceArray]:
     """Yield the arrays of a stream, whose lists have the lengths that another column says.
 
-    Raises
-    ------
-    ValueError
-        A list has another length.
+    Raises ValueError if a list has another length.
     """
     import pyarrow.compute as pc
 
@@ -206,7 +187,7 @@ def check_lengths(
             i = pc.index(pc.not_equal(found, said), True).as_py()
             raise ValueError(
                 f'"{lengths}" says that a row has {said[i]} tokens, and "{column}" has {found[i]}: '
-                "lengths= is a column with the number of items of each list. Write it anew, or "
+                "lengths= is a column with the number of items of each list. Write it again, or "
                 "leave lengths= out"
             )
         yield array

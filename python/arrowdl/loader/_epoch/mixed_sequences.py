@@ -15,13 +15,7 @@ _EPOCHS = 2**32  # of a source in an epoch of the mixture
 
 
 class MixedSequences(EpochSequences):
-    """The sequences of an epoch of a mixture: as `Sequences`, for `MixedSource`.
-
-    Parameters
-    ----------
-    source : MixedSource
-    epoch : int
-    """
+    """The sequences of an epoch of a mixture: as `Sequences`, for `MixedSource`."""
 
     def __init__(self, source: MixedSource, epoch: int) -> None:
         self.source = source
@@ -48,22 +42,16 @@ class MixedSequences(EpochSequences):
 
 
 class _Epochs:
-    """The sequences of one source of a mixture, epoch after epoch.
-
-    Parameters
-    ----------
-    source : MixedSource
-    member : int
-        Index of the source.
-    order : Order
-    epoch : int
-        Of the mixture.
-    spans : dict of int to Span
-        For each sequence that this process reads, its rows, counted through all epochs.
-    """
+    """The sequences of one source of a mixture, epoch after epoch."""
 
     def __init__(
-        self, source: MixedSource, member: int, order: Order, epoch: int, spans: dict[int, Span]
+        self,
+        source: MixedSource,
+        member: int,  # index of the source
+        order: Order,
+        epoch: int,  # of the mixture
+        # for each sequence that this process reads, its rows, counted through all epochs
+        spans: dict[int, Span],
     ) -> None:
         self._mixture = source
         self._member = member
@@ -95,12 +83,10 @@ class _Epochs:
             epoch += 1
 
     def _find_start(self, index: int, epoch: int) -> int:
-        """Return the first row of an epoch of the source, in one sequence of the mixture.
-
-        Sequence `i` of the mixture reads sequence ``i + epoch`` of the source. Lengths of these
-        differ by a row: so all sequences of the mixture come to the next epoch at the same row, to
-        one row, and read each row of the source as often.
-        """
+        """Return the first row of an epoch of the source, in one sequence of the mixture."""
+        # Sequence `i` of the mixture reads sequence ``i + epoch`` of the source. Lengths of these
+        # differ by a row: so all sequences of the mixture come to the next epoch at the same row,
+        # to one row, and read each row of the source as often.
         rows, splits = self._rows, self._mixture.splits
         return (index + epoch) * rows // splits - index * rows // splits
 

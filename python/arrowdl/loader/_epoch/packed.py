@@ -25,13 +25,7 @@ from arrowdl.loader._sources.base import IndexedSource
 
 
 class PackedEpochs(Epochs[Any]):
-    """The blocks of the epochs of a source.
-
-    Parameters
-    ----------
-    rows : Epochs
-    pack : Pack
-    """
+    """The blocks of the epochs of a source."""
 
     joins_rows = True
 
@@ -137,7 +131,7 @@ class PackedEpochs(Epochs[Any]):
         return rows * source.splits // source.count_member_rows()
 
     def describe_steps(self, find_sharding: FindSharding) -> dict[str, Any]:
-        """As of `Epochs`; also what decides on the blocks."""
+        """See `Epochs`; add the options that decide on the blocks."""
         about = self._pack.list_deciding()
         if self.options.skips:
             lengths = self._read_lengths()
@@ -169,12 +163,9 @@ class PackedEpochs(Epochs[Any]):
 def check_pack(source: Any, pack: Pack) -> list[str] | None:
     """Return the columns of the blocks of a source; None for a stream, which is not opened yet.
 
-    Raises
-    ------
-    TypeError, ValueError, BufferError
-        Of `DeviceStream.pack`: the source has no such columns, or they cannot be packed.
-    ValueError
-        The source is a mixture whose weights change.
+    Raises TypeError, ValueError or BufferError as `DeviceStream.pack` does: the source has no such
+    columns, or they cannot be packed. Raises ValueError if the source is a mixture whose weights
+    change.
     """
     if not source.list_members():
         return None
@@ -204,16 +195,13 @@ def find_packed(source: IndexedSource, pack: Pack) -> frozenset[str]:
 
 
 class NumberedBlocks:
-    """What the numbers of blocks mean, each the list of those of its documents.
+    """What the numbers of blocks mean, each the list of those of its documents."""
 
-    Parameters
-    ----------
-    rows : Numbered
-        Of the documents.
-    pack : Pack
-    """
-
-    def __init__(self, rows: Numbered, pack: Pack) -> None:
+    def __init__(
+        self,
+        rows: Numbered,  # of the documents
+        pack: Pack,
+    ) -> None:
         self._rows = rows
         self._pack = pack.list_arguments()
 

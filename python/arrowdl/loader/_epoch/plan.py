@@ -30,23 +30,15 @@ class Plan:
     The lengths of all rows are known before an epoch begins: so all ranks and workers find the same
     steps alone, in each epoch's order, and a position is a number of steps.
 
-    Parameters
-    ----------
-    source : IndexedSource
-    order : Order
-    options : Options
-        With `is_planned`.
-    open : callable
-        Opens the sequences of an epoch, of the source or of its lengths.
-
-    Raises
-    ------
-    ValueError
-        The source lacks the column, or has several that may be meant.
+    Raises ValueError if the source lacks the column, or has several that may be meant.
     """
 
     def __init__(
-        self, source: IndexedSource, order: Order, options: Options, open: OpenSequences
+        self,
+        source: IndexedSource,
+        order: Order,
+        options: Options,  # with `is_planned`
+        open: OpenSequences,  # opens the sequences of an epoch, of the source or of its lengths
     ) -> None:
         self._options = options
         column = options.bucket_by or options.token_column or _find_ragged(source)
@@ -103,10 +95,7 @@ class Plan:
     ) -> Steps:
         """Return the steps that are left of an epoch, after `stages` that were read.
 
-        Raises
-        ------
-        ValueError
-            A row is longer than the budget, or more was read than there is.
+        Raises ValueError if a row is longer than the budget, or more was read than there is.
         """
         if sharding.tokens is None:
             return find_even_steps(source.num_rows, stages, sharding)

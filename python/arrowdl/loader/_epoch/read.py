@@ -28,22 +28,14 @@ FindParts = Callable[[int, int], list[int]]  # of a batch, by its index and its 
 
 @dataclass(frozen=True)
 class Order:
-    """The order of the rows in each epoch.
-
-    Attributes
-    ----------
-    seed : int
-    buffer_size : int, optional
-        Rows of the shuffle buffer. If it holds all rows, they are permuted. Otherwise units are
-        permuted and read in `Lanes`, and then the rows within each full buffer are. None keeps the
-        order of the source. 0, of streams, is as many rows as fit.
-    lanes : int
-        Of all sequences together, at most.
-    """
+    """The order of the rows in each epoch."""
 
     seed: int
+    # rows of the shuffle buffer. If it holds all rows, they are permuted. Otherwise units are
+    # permuted and read in `Lanes`, and then the rows within each full buffer are. None keeps the
+    # order of the source. 0, of streams, is as many rows as fit
     buffer_size: int | None
-    lanes: int = LANES
+    lanes: int = LANES  # of all sequences together, at most
 
     def make_seed(self, epoch: int, purpose: str) -> int:
         """Derive a 64-bit seed for one purpose in one epoch."""
@@ -79,31 +71,19 @@ class Order:
 
 @dataclass(frozen=True)
 class Reader:
-    """Who reads: batches `worker`, ``worker + step``, ``worker + 2 * step``, ... of a rank.
-
-    Attributes
-    ----------
-    position : Position
-    rank : int
-    sharding : Sharding
-    worker : int
-        Index among the workers of the rank.
-    step : int
-        The number of workers, or 1 where one reader receives the batches of all workers.
-    valid_rows : dict of int to int
-        Number of rows that belong to this rank, for batches that also have other rows, by the index
-        of the batch among those of this reader. Reading and padding fill it in.
-    step_rows : dict of int to int
-        Of a stream: rows of all ranks in a step that has fewer than others, by the index of this
-        reader's batch. Reading fills it in.
-    """
+    """One reader of a rank, of its batches `worker`, ``worker + step``, ``worker + 2 * step``,
+    ..."""
 
     position: Position
     rank: int
     sharding: Sharding
-    worker: int
-    step: int
+    worker: int  # index among the workers of the rank
+    step: int  # the number of workers, or 1 where one reader receives the batches of all workers
+    # number of rows that belong to this rank, for batches that also have other rows, by the index
+    # of the batch among those of this reader. Reading and padding fill it in
     valid_rows: dict[int, int] = field(default_factory=dict)
+    # of a stream: rows of all ranks in a step that has fewer than others, by the index of this
+    # reader's batch. Reading fills it in
     step_rows: dict[int, int] = field(default_factory=dict)
 
     def count_own(self, batches: int) -> int:
@@ -115,20 +95,14 @@ class Reader:
         return (own - 1) * self.step + self.worker + 1
 
 
-def read_share(source: IndexedSource, order: Order, reader: Reader) -> _core.DeviceStream:
+def read_share(
+    source: IndexedSource,
+    order: Order,
+    reader: Reader,  # with `step` equal to the number of workers
+) -> _core.DeviceStream:
     """Read the remaining batches of one worker, an array for each batch.
 
-    Parameters
-    ----------
-    source : IndexedSource
-    order : Order
-    reader : Reader
-        With `step` equal to the number of workers.
-
-    Raises
-    ------
-    OSError
-        A file has changed since the source was opened.
+    Raises OSError if a file has changed since the source was opened.
     """
     source.check_unchanged()
     position, sharding = reader.position, reader.sharding
@@ -151,14 +125,7 @@ def read_share(source: IndexedSource, order: Order, reader: Reader) -> _core.Dev
 
 
 class EpochRows:
-    """The rows of a source in the order of an epoch.
-
-    Parameters
-    ----------
-    source : IndexedSource
-    order : Order
-    epoch : int
-    """
+    """The rows of a source in the order of an epoch."""
 
     def __init__(self, source: IndexedSource, order: Order, epoch: int) -> None:
         self._source = source
@@ -217,18 +184,13 @@ class EpochRows:
 
 
 def read_stream(
-    source: StreamSource, order: Order, reader: Reader
+    source: StreamSource,
+    order: Order,
+    reader: Reader,  # as in `read_share`
 ) -> tuple[_core.DeviceStream, FindParts | None]:
     """Read a whole stream, and keep the batches of one worker and its rank's rows of them.
 
     Returns also what counts the parts of a batch, if it has several.
-
-    Parameters
-    ----------
-    source : StreamSource
-    order : Order
-    reader : Reader
-        As in `read_share`.
     """
     has_parts = reader.sharding.splits not in (None, 1)
     return (
@@ -279,18 +241,12 @@ def _take_every(stream: _core.DeviceStream, step: int) -> _core.DeviceStream:
     return stream if first is None else _core.from_arrow_stream(itertools.chain([first], arrays))
 
 
-def find_stream_parts(reader: Reader, index: int, rows: int) -> list[int]:
-    """Cut the rows of a rank in a step of a stream where any number of ranks would.
-
-    Parameters
-    ----------
-    reader : Reader
-        With a sharding with `splits`: of all numbers that divide it.
-    index : int
-        Of the batch among those of the reader.
-    rows : int
-        Of this rank.
-    """
+def find_stream_parts(
+    reader: Reader,  # with a sharding with `splits`: of all numbers that divide it
+    index: int,  # of the batch among those of the reader
+    rows: int,  # of this rank
+) -> list[int]:
+    """Cut the rows of a rank in a step of a stream where any number of ranks would."""
     world_size, splits = reader.sharding.world_size, reader.sharding.splits
     assert splits is not None
     total = reader.step_rows.get(index, rows * world_size)

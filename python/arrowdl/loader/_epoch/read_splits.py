@@ -21,24 +21,17 @@ from arrowdl.loader._epoch.steps import Steps
 
 
 def read_splits(
-    sequences: EpochSequences, rows: int, steps: Steps, reader: Reader, *, reads_ahead: bool
+    sequences: EpochSequences,
+    rows: int,  # of all sequences
+    steps: Steps,  # that are left of the epoch
+    reader: Reader,  # with `step` equal to the number of workers, and a sharding with `splits`
+    *,
+    reads_ahead: bool,  # whether a native thread joins the rows of the next batches
 ) -> tuple[_core.DeviceStream, FindParts | None]:
     """Read the remaining batches of one worker, an array for each batch.
 
     Returns also what counts the rows of each sequence in an array, by the index of the array and
     its rows; None for a rank of a single sequence.
-
-    Parameters
-    ----------
-    sequences : EpochSequences
-    rows : int
-        Of all sequences.
-    steps : Steps
-        That are left of the epoch.
-    reader : Reader
-        With `step` equal to the number of workers, and a sharding with `splits`.
-    reads_ahead : bool
-        Whether a native thread joins the rows of the next batches.
     """
     sharding = reader.sharding
     turns = _Turns(rows, reader, steps)
@@ -82,30 +75,22 @@ def copies_rows(sharding: Sharding) -> bool:
 
 
 class _Turns:
-    """Which rows of its rank's sequences a worker reads.
-
-    Attributes
-    ----------
-    splits : int
-    rows : int
-        Rows that each sequence gives to a batch.
-    skip : int
-        Rows of each sequence between two batches of this worker.
-    filler : (int, int) or None
-        A sequence and a row of it, for a last batch to which the rank's own sequences give none.
-    """
+    """Which rows of its rank's sequences a worker reads."""
 
     def __init__(self, rows: int, reader: Reader, steps: Steps) -> None:
         sharding = reader.sharding
         assert sharding.splits is not None
         self.splits = sharding.splits
+        # rows that each sequence gives to a batch
         self.rows = sharding.global_batch_size // self.splits
+        # rows of each sequence between two batches of this worker
         self.skip = self.rows * (sharding.num_workers - 1)
         self._total = rows
         self._reader = reader
         self._steps = steps
         self._batches = steps.count
         self._first = self._find_turn()
+        # a sequence and a row of it, for a last batch to which the rank's own sequences give none
         self.filler = self._find_filler()
 
     def list_rows(self) -> list[tuple[int, Span]]:

@@ -7,22 +7,14 @@ from collections.abc import Callable
 from arrowdl.loader._epoch.read import Order, Reader
 
 
-def seed_steps(seed: int, reader: Reader) -> Callable[[str, int | None], int]:
-    """Return what derives seeds of the batches that `reader` has left to read.
+def seed_steps(
+    seed: int,  # of the Loader
+    reader: Reader,
+) -> Callable[[str, int | None], int]:
+    """Return the `find_seed` of `Draws` for the batches that `reader` has left to read.
 
     Steps count from the start of the epoch, and no worker's number is part of a seed: so it is the
     same with any number of workers, and after a resume.
-
-    Parameters
-    ----------
-    seed : int
-        Of the Loader.
-    reader : Reader
-
-    Returns
-    -------
-    callable
-        As of `Draws`.
     """
     position, rank = reader.position, reader.rank
     epoch, order = position.epoch, Order(seed, None)

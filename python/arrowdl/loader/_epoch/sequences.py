@@ -1,6 +1,6 @@
 """`EpochSequences`: the rows of an epoch in `splits` sequences, each a stream.
 
-Of a source they are `Sequences`. Of rows that are not shuffled, a row group that two of these share
+`Sequences` has those of a source. If rows are not shuffled, a row group that two sequences share
 comes last in both: a process with both decodes it once. If the shuffle buffer holds all rows,
 sequences are parts of one permutation. Otherwise each has lanes of its own.
 """
@@ -24,18 +24,11 @@ from arrowdl.loader._sources.base import IndexedSource
 
 
 class _Part(NamedTuple):
-    """Rows of a sequence.
-
-    Attributes
-    ----------
-    sequence : int
-    rows : Span
-    run : Span, optional
-        Of consecutive units, with these rows; None within a unit that another sequence may share.
-    """
+    """Rows of a sequence."""
 
     sequence: int
     rows: Span
+    # of consecutive units, with these rows; None within a unit that another sequence may share
     run: Span | None
 
 
@@ -64,14 +57,11 @@ class WholeRows:
 class EpochSequences(ABC):
     """The sequences of an epoch, each a stream of rows."""
 
-    def open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
-        """Open a stream for each sequence that has rows to read, or one without rows.
-
-        Parameters
-        ----------
-        wanted : sequence of (int, Span)
-            Index of each sequence, and its rows to read.
-        """
+    def open(
+        self,
+        wanted: Sequence[tuple[int, Span]],  # index of each sequence, and its rows to read
+    ) -> list[_core.DeviceStream]:
+        """Open a stream for each sequence that has rows to read, or one without rows."""
         wanted = [(index, span) for index, span in wanted if span]
         return self._open(wanted) if wanted else [self._open_none()]
 
@@ -98,29 +88,18 @@ class OpenSequences(Protocol):
 
 
 class Sequences(EpochSequences):
-    """The sequences of an epoch of a source.
-
-    Parameters
-    ----------
-    source : IndexedSource
-    order : Order
-    epoch : int
-    splits : int
-        Number of sequences.
-    shares_units : bool
-        Whether sequences that are opened together read a unit that they share once.
-    readers : int, optional
-        Streams that this process reads side by side: by default those that are opened together.
-    """
+    """The sequences of an epoch of a source."""
 
     def __init__(
         self,
         source: IndexedSource,
         order: Order,
         epoch: int,
-        splits: int,
+        splits: int,  # number of sequences
         *,
+        # whether sequences that are opened together read a unit that they share once
         shares_units: bool,
+        # streams that this process reads side by side: by default those that are opened together
         readers: int | None = None,
     ) -> None:
         self._shares_units = shares_units

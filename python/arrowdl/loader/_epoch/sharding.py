@@ -27,30 +27,16 @@ class Span:
 
 @dataclass(frozen=True)
 class Sharding:
-    """How rows are divided: evenly among the ranks, whose workers take turns with whole batches.
+    """How rows are divided: evenly among the ranks, whose workers take turns with whole batches."""
 
-    Attributes
-    ----------
-    world_size : int
-        Number of ranks.
-    num_workers : int
-        Of each rank: worker ``i % num_workers`` reads batch `i`.
-    batch_size : int
-        Rows of a batch.
-    drop_last : bool
-        Whether batches of fewer rows are dropped.
-    splits : int, optional
-        Sequences that each global batch takes its rows from: a multiple of the number of ranks, and
-        a divisor of the global batch.
-    tokens : int, optional
-        Budget of all ranks in a step. `batch_size` is 0 then: a `Plan` knows the rows of each step.
-    """
-
-    world_size: int
-    num_workers: int
-    batch_size: int
-    drop_last: bool
+    world_size: int  # number of ranks
+    num_workers: int  # of each rank: worker ``i % num_workers`` reads batch `i`
+    batch_size: int  # rows of a batch
+    drop_last: bool  # whether batches of fewer rows are dropped
+    # sequences that each global batch takes its rows from: a multiple of the number of ranks, and a
+    # divisor of the global batch
     splits: int | None = None
+    # budget of all ranks in a step. `batch_size` is 0 then: a `Plan` knows the rows of each step
     tokens: int | None = None
 
     @property
@@ -81,15 +67,13 @@ class Rest:
 
     The time to find rows grows with the ranks and workers that had these rows, not with all ranks
     and workers.
-
-    Parameters
-    ----------
-    rows : int
-        Rows of the epoch.
-    stages : iterable of Stage
     """
 
-    def __init__(self, rows: int, stages: Iterable[Stage]) -> None:
+    def __init__(
+        self,
+        rows: int,  # rows of the epoch
+        stages: Iterable[Stage],
+    ) -> None:
         self._left: list[_Left] = []
         for stage in stages:
             self._left.append(_Left(rows, stage))
@@ -148,25 +132,13 @@ class _Left:
 
 @dataclass(frozen=True)
 class _Parts:
-    """Parts of ranks that have the same length, and what is left of each.
+    """Parts of ranks that have the same length, and what is left of each."""
 
-    Attributes
-    ----------
-    begin : int
-        Rows left of all earlier parts.
-    start : int
-        Rows of all earlier parts.
-    count, length : int
-        Number of parts, and rows of each.
-    left : list of Span
-        What is left of each part, counted from its start.
-    """
-
-    begin: int
-    start: int
-    count: int
+    begin: int  # rows left of all earlier parts
+    start: int  # rows of all earlier parts
+    count: int  # number of parts, and rows of each
     length: int
-    left: list[Span]
+    left: list[Span]  # what is left of each part, counted from its start
 
     @cached_property
     def size(self) -> int:
@@ -237,33 +209,22 @@ def count_turns(batches: int, worker: int, workers: int) -> int:
 
 @dataclass(frozen=True)
 class Share:
-    """What one worker of a rank has left to read.
+    """What one worker of a rank has left to read."""
 
-    Attributes
-    ----------
-    rows : Span
-        Among the rows that are divided.
-    has_filler : bool
-        Whether a batch with one row of another rank follows, without which this rank would have one
-        batch less than the others.
-    """
-
-    rows: Span
+    rows: Span  # among the rows that are divided
+    # whether a batch with one row of another rank follows, without which this rank would have one
+    # batch less than the others
     has_filler: bool
 
 
-def choose_share(rows: int, rank: int, worker: int, sharding: Sharding, done: int) -> Share:
-    """Return the share of one worker of `rank`, which has as many batches as every other rank.
-
-    Parameters
-    ----------
-    rows : int
-        Rows to divide.
-    rank, worker : int
-    sharding : Sharding
-    done : int
-        Batches that the rank has returned.
-    """
+def choose_share(
+    rows: int,  # rows to divide
+    rank: int,
+    worker: int,
+    sharding: Sharding,
+    done: int,  # batches that the rank has returned
+) -> Share:
+    """Return the share of one worker of `rank`, which has as many batches as every other rank."""
     smaller, longer = divmod(rows, sharding.world_size)
     start = rank * smaller + min(rank, longer)
     length = smaller + (rank < longer)
@@ -280,11 +241,9 @@ def choose_share(rows: int, rank: int, worker: int, sharding: Sharding, done: in
 
 
 def _choose_turns(length: int, batches: int, worker: int, sharding: Sharding, done: int) -> Span:
-    """Return what `worker` has left of its rank's `length` rows after `done` of `batches`.
-
-    Workers have consecutive shares of whole batches, so that there are as many batches as without
-    workers. Dropped rows at the end belong to the last share.
-    """
+    """Return what `worker` has left of its rank's `length` rows after `done` of `batches`."""
+    # Workers have consecutive shares of whole batches, so that there are as many batches as without
+    # workers. Dropped rows at the end belong to the last share.
     size = sharding.batch_size
     fewer, longer = divmod(batches, sharding.num_workers)  # the first workers have a turn more
     start = (worker * fewer + min(worker, longer)) * size

@@ -10,18 +10,16 @@ from arrowdl.loader._sources.base import IndexedSource, UnitOrder
 
 
 class SharedUnits:
-    """Rows of units that are read once, and kept until each reader has had its own.
+    """Rows of units that are read once, and kept until each reader has had its own."""
 
-    Parameters
-    ----------
-    source : IndexedSource
-    order : UnitOrder
-    spans : sequence of Span
-        All rows that `read` will be asked for, in the epoch's order; those that are needed first
-        come first. Each span is within a unit.
-    """
-
-    def __init__(self, source: IndexedSource, order: UnitOrder, spans: Sequence[Span]) -> None:
+    def __init__(
+        self,
+        source: IndexedSource,
+        order: UnitOrder,
+        # all rows that `read` will be asked for, in the epoch's order; those that are needed first
+        # come first. Each span is within a unit
+        spans: Sequence[Span],
+    ) -> None:
         self._source = source
         self._order = order
         # The first row of each unit among those of these units, by the unit's place in the order.

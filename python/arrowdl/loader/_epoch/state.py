@@ -41,31 +41,15 @@ _SPLIT_LIMITS = (("global_batch_size", 1, _MOST_ROWS), ("batches", 0, 2**48))
 
 @dataclass
 class Position:
-    """What was read of an epoch, by any number of ranks and workers.
-
-    Attributes
-    ----------
-    epoch : int
-    stages : list of Stage
-        What was read before the current stage.
-    sharding : Sharding, optional
-        Of the current stage; None before it has begun.
-    batches : int
-        Batches that each rank has returned in the current stage.
-    is_begun : bool
-        Whether a batch was returned since this object was made.
-    phases : list of Phase
-        Of a mixture: the weights of this epoch.
-    token : str
-        Identifies this object and its copies, in other processes too.
-    """
+    """What was read of an epoch, by any number of ranks and workers."""
 
     epoch: int = 0
-    stages: list[Stage] = field(default_factory=list)
-    sharding: Sharding | None = None
-    batches: int = 0
-    is_begun: bool = False
-    phases: list[Phase] = field(default_factory=list)
+    stages: list[Stage] = field(default_factory=list)  # what was read before the current stage
+    sharding: Sharding | None = None  # of the current stage; None before it has begun
+    batches: int = 0  # batches that each rank has returned in the current stage
+    is_begun: bool = False  # whether a batch was returned since this object was made
+    phases: list[Phase] = field(default_factory=list)  # of a mixture: the weights of this epoch
+    # identifies this object and its copies, in other processes too
     token: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def begin(self, sharding: Sharding, may_go_on: bool = True) -> None:
@@ -111,7 +95,8 @@ class Position:
             return list(self.stages)
         sharding = self.sharding.meaning
         # Without batches the stage says one thing only: an earlier one of the same sharding is not
-        # this one. Of workers, the first may have returned a batch, and count turns from here.
+        # this one. The first of several workers may have returned a batch, and counts turns from
+        # here.
         is_told = self.batches or (self.stages and self.stages[-1].sharding == sharding)
         return [*self.stages, Stage(sharding, self.batches)] if is_told else list(self.stages)
 
@@ -126,21 +111,18 @@ class Position:
     def from_state(cls, state: Mapping[str, Any]) -> Position:
         """Return the position of a state dict.
 
-        Raises
-        ------
-        ValueError
-            It is damaged: an item has another type, or a number is out of range.
+        Raises ValueError if it is damaged: an item has another type, or a number is out of range.
         """
         for key, kinds in _TYPES.items():
             if type(state[key]) not in kinds:
-                raise ValueError(_refuse(state, f"{key} is no {kinds[0].__name__}"))
+                raise ValueError(_refuse(state, f"{key} is not of type {kinds[0].__name__}"))
         if not 0 <= state["epoch"] <= _MOST_ROWS:
             raise ValueError(_refuse(state, "epoch is out of range"))
         if not 0 <= state["buffer_size"] < _MOST_BUFFER:  # 0: of a stream, that fits
             raise ValueError(_refuse(state, "buffer_size is out of range"))
         splits = state.get("splits")
         if splits is not None and (type(splits) is not int or not 1 <= splits <= _MOST_SPLITS):
-            raise ValueError(_refuse(state, f"splits is no int of 1 to {_MOST_SPLITS}"))
+            raise ValueError(_refuse(state, f"splits is not an int of 1 to {_MOST_SPLITS}"))
         steps = state.get("steps")
         is_tokens = isinstance(steps, Mapping) and "tokens" in steps
         if is_tokens and splits is None:
@@ -156,14 +138,11 @@ class Position:
             raise ValueError(_refuse(state, "its stages have more rows than a source can have"))
         return position
 
-    def check_tokens(self, block: int) -> None:
-        """Raise ValueError if an endless mixture has had more tokens than any training reads.
-
-        Parameters
-        ----------
-        block : int
-            Tokens of a row, for steps of a number of rows.
-        """
+    def check_tokens(
+        self,
+        block: int,  # tokens of a row, for steps of a number of rows
+    ) -> None:
+        """Raise ValueError if an endless mixture has had more tokens than any training reads."""
         shardings = [(stage.sharding, stage.batches) for stage in self.stages]
         tokens = sum(
             batches * (own.tokens or own.global_batch_size * block) for own, batches in shardings
@@ -201,7 +180,7 @@ def _why_no_stage(stage: Any, splits: int | None, *, is_tokens: bool) -> str:
     """Say what is wrong with a stage of a state; empty if nothing is."""
     limits = _LIMITS if splits is None else _SPLIT_LIMITS
     if type(stage) not in (list, tuple) or len(stage) != len(limits):
-        return f"is no list of {len(limits)} numbers"
+        return f"is not a list of {len(limits)} numbers"
     for number, (name, least, most) in zip(stage, limits, strict=True):
         if type(number) is not int or not least <= number <= most:
             return f"has {_show(number)} for {name}: expected an int of {least} to {most}"
@@ -213,7 +192,7 @@ def _why_no_stage(stage: Any, splits: int | None, *, is_tokens: bool) -> str:
 def _why_no_phases(phases: Any) -> str:
     """Say what is wrong with the phases of a state; empty if nothing is."""
     if type(phases) not in (list, tuple):
-        return "is no list"
+        return "is not a list"
     row = -1
     for phase in phases:
         if type(phase) not in (list, tuple) or len(phase) != 2 or type(phase[1]) is not list:
@@ -259,14 +238,7 @@ def find_state(state: Any) -> dict[str, Any]:
     Each worker of a StatefulDataLoader saves its own state, which counts the batches of its rank up
     to its last one. The one with the most batches is the state of the rank.
 
-    Parameters
-    ----------
-    state : mapping
-
-    Raises
-    ------
-    ValueError
-        It has no state of a loader, a damaged one, or those of several loaders.
+    Raises ValueError if it has no state of a loader, a damaged one, or those of several loaders.
     """
     states = list(_find_states(state))
     if not states:
@@ -277,7 +249,7 @@ def find_state(state: Any) -> dict[str, Any]:
     found = dict(furthest)
     since = state.get("_steps_since_snapshot", 0)
     if type(since) is not int or not 0 <= since <= _MOST_ROWS:
-        raise ValueError(_refuse(state, "_steps_since_snapshot is no number of steps"))
+        raise ValueError(_refuse(state, "_steps_since_snapshot is not a number of steps"))
     if since:
         if not found["stages"]:
             raise ValueError(

@@ -36,21 +36,16 @@ class Steps(Protocol):
 
 
 class EvenSteps:
-    """Steps of one number of rows.
-
-    Parameters
-    ----------
-    rows : int
-        Of the epoch.
-    done : int
-        Rows of each sequence that were read.
-    sharding : Sharding
-        With `splits`.
-    """
+    """Steps of one number of rows."""
 
     is_endless = False  # its end is a number of rows, if a large one
 
-    def __init__(self, rows: int, done: int, sharding: Sharding) -> None:
+    def __init__(
+        self,
+        rows: int,  # of the epoch
+        done: int,  # rows of each sequence that were read
+        sharding: Sharding,  # with `splits`
+    ) -> None:
         assert sharding.splits is not None
         self._rows = sharding.global_batch_size // sharding.splits
         self._done = done
@@ -61,18 +56,11 @@ class EvenSteps:
 
 
 class Window(NamedTuple):
-    """How a window of each sequence is sorted by length and cut into batches.
+    """How a window of each sequence is sorted by length and cut into batches."""
 
-    Attributes
-    ----------
-    sizes : sequence of int
-        Rows of each batch, in ascending order of their lengths.
-    draw : sequence of int
-        Indices of the batches, in the order in which they are read. If the sequences have
-        different numbers of rows, the batch of the longest rows is the last one.
-    """
-
-    sizes: Sequence[int]
+    sizes: Sequence[int]  # rows of each batch, in ascending order of their lengths
+    # indices of the batches, in the order in which they are read. If the sequences have different
+    # numbers of rows, the batch of the longest rows is the last one
     draw: Sequence[int]
 
 
@@ -80,26 +68,19 @@ Part = tuple[Sequence[int], Window | None]
 
 
 class TokenPlan:
-    """Steps of a budget of tokens, which are found when they are asked for.
+    """Steps of a budget of tokens, which are found when they are asked for."""
 
-    Parameters
-    ----------
-    start : int
-        The first row, of each sequence.
-    parts : iterator of (sequence of int, Window or None)
-        Rows of the next steps in each sequence, in the order in which they are read; and of rows
-        that are sorted their window.
-    is_endless : bool
-        Whether there is always another part.
-
-    Attributes
-    ----------
-    is_broken : bool
-        Whether an error, such as a KeyboardInterrupt, has ended `parts` too early.
-    """
-
-    def __init__(self, start: int, parts: Iterator[Part], *, is_endless: bool) -> None:
+    def __init__(
+        self,
+        start: int,  # the first row, of each sequence
+        # rows of the next steps in each sequence, in the order in which they are read; and of rows
+        # that are sorted their window
+        parts: Iterator[Part],
+        *,
+        is_endless: bool,  # whether there is always another part
+    ) -> None:
         self.is_endless = is_endless
+        # whether an error, such as a KeyboardInterrupt, has ended `parts` too early
         self.is_broken = False
         self._planner: int | None = None  # the thread that finds steps
         self._rows = array("q", [start])
@@ -138,7 +119,7 @@ class TokenPlan:
                 if is_known():
                     return
                 if self.is_broken:
-                    raise RuntimeError("planning the steps was interrupted: iterate anew")
+                    raise RuntimeError("planning the steps was interrupted: iterate again")
                 try:
                     self._planner = get_ident()
                     if not self._add_next():
@@ -162,18 +143,14 @@ class TokenPlan:
 
 
 class TokenSteps:
-    """Steps of a budget of tokens.
+    """Steps of a budget of tokens."""
 
-    Parameters
-    ----------
-    tokens : int
-        Of all ranks.
-    plan : TokenPlan
-    done : int
-        Steps that were read.
-    """
-
-    def __init__(self, tokens: int, plan: TokenPlan, done: int = 0) -> None:
+    def __init__(
+        self,
+        tokens: int,  # of all ranks
+        plan: TokenPlan,
+        done: int = 0,  # steps that were read
+    ) -> None:
         self.tokens = tokens
         self.is_endless = plan.is_endless
         self.find_window = plan.find_window
@@ -196,10 +173,7 @@ class TokenSteps:
     def skip(self, steps: int) -> TokenSteps:
         """Return what is left after `steps` more.
 
-        Raises
-        ------
-        ValueError
-            There are fewer.
+        Raises ValueError if there are fewer.
         """
         if steps and steps > self.count:
             raise ValueError(
@@ -210,20 +184,14 @@ class TokenSteps:
 
 
 def fill_steps(
-    chunks: Iterable[Sequence[pa.Array]], most: int, *, is_padded: bool
+    # the next rows of each sequence as int64, the tokens of each: as many rows of all. Rows of
+    # sequences that end before others have no tokens
+    chunks: Iterable[Sequence[pa.Array]],
+    most: int,  # tokens of one sequence in a step; if padded, of its share of the step
+    *,
+    is_padded: bool,  # whether each row takes as many tokens as the longest of the step
 ) -> Iterator[int]:
-    """Yield how many rows of each sequence a step has: the largest number that fits, at least 1.
-
-    Parameters
-    ----------
-    chunks : iterable of sequence of Array
-        The next rows of each sequence as int64, the tokens of each: as many rows of all. Rows of
-        sequences that end before others have no tokens.
-    most : int
-        Tokens of one sequence in a step; if padded, of its share of the step.
-    is_padded : bool
-        Whether each row takes as many tokens as the longest of the step.
-    """
+    """Yield how many rows of each sequence a step has: the largest number that fits, at least 1."""
     return (_fill_padded if is_padded else _fill_sums)(chunks, most)
 
 
@@ -283,18 +251,12 @@ def _view(tokens: pa.Array) -> memoryview:
     return values[tokens.offset : tokens.offset + len(tokens)]
 
 
-def find_even_steps(rows: int, stages: Sequence[Stage], sharding: Sharding) -> EvenSteps:
-    """Return the steps that are left of an epoch, of one number of rows.
-
-    Parameters
-    ----------
-    rows : int
-        Of the epoch.
-    stages : sequence of Stage
-        What was read.
-    sharding : Sharding
-        With `splits`.
-    """
+def find_even_steps(
+    rows: int,  # of the epoch
+    stages: Sequence[Stage],  # what was read
+    sharding: Sharding,  # with `splits`
+) -> EvenSteps:
+    """Return the steps that are left of an epoch, of one number of rows."""
     assert sharding.splits is not None
     sizes = (stage.batches * stage.sharding.global_batch_size for stage in stages)
     return EvenSteps(rows, sum(size // sharding.splits for size in sizes), sharding)

@@ -12,10 +12,7 @@ def find_world(framework: str) -> tuple[int, int]:
     They come from ``torch.distributed`` if it is initialised, then from the variables ``RANK`` and
     ``WORLD_SIZE``, then from JAX if `framework` is ``"jax"``; otherwise they are 0 and 1.
 
-    Raises
-    ------
-    ValueError
-        The variables are no rank and world size.
+    Raises ValueError if the variables are not rank and world size.
     """
     torch = sys.modules.get("torch")
     if (

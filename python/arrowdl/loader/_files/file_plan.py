@@ -21,51 +21,23 @@ _VERSION = 4
 
 
 class PlannedTable(NamedTuple):
-    """What a plan has of a table's version, or of a pyarrow dataset, beyond its files.
+    """What a plan has of a table's version, or of a pyarrow dataset, beyond its files."""
 
-    Attributes
-    ----------
-    identity : str
-        What has to be the same in what is opened.
-    name : str
-        For users, without secrets.
-    place : str
-        Of an Iceberg table, where its files are.
-    files : bytes
-        As `pack_files` of `table_version` returns it, of the files of the plan.
-    """
-
-    identity: str
-    name: str
-    place: str = ""
-    files: bytes = b""
+    identity: str  # what has to be the same in what is opened
+    name: str  # for users, without secrets
+    place: str = ""  # of an Iceberg table, where its files are
+    files: bytes = b""  # as `pack_files` of `table_version` returns it, of the files of the plan
 
 
 class PlannedFile(NamedTuple):
-    """A file of a plan.
+    """A file of a plan."""
 
-    Attributes
-    ----------
-    path : str
-        A URL without secrets, or a path: of a table and a dataset one of their file system.
-    stamp : Stamp
-        Its size, and its time and ETag if the file system tells them.
-    rows : tuple of int
-        Of each unit: a row group, or the whole file if it has none.
-    nbytes : tuple of int
-        Uncompressed, of each unit; 0 if unknown.
-    groups : tuple of int
-        The number of each row group; empty for a file that has none.
-    counts : tuple of int
-        Rows of each unit that the filter keeps.
-    """
-
-    path: str
-    stamp: Stamp
-    rows: tuple[int, ...]
-    nbytes: tuple[int, ...]
-    groups: tuple[int, ...]
-    counts: tuple[int, ...]
+    path: str  # a URL without secrets, or a path; for tables and datasets, of their file system
+    stamp: Stamp  # its size, and its time and ETag if the file system tells them
+    rows: tuple[int, ...]  # of each unit: a row group, or the whole file if it has none
+    nbytes: tuple[int, ...]  # uncompressed, of each unit; 0 if unknown
+    groups: tuple[int, ...]  # the number of each row group; empty for a file that has none
+    counts: tuple[int, ...]  # rows of each unit that the filter keeps
 
 
 @dataclass(frozen=True)
@@ -79,26 +51,26 @@ class FilePlan:
     Attributes
     ----------
     fingerprint : str
-        Of the order of the rows: the ``"source"`` of the states of its Loaders.
+        Identifies the order of the rows: the ``"source"`` of the states of its Loaders.
     format : {'parquet', 'ipc'}
     schema : pyarrow.Schema
-        Of all files.
+        The schema of all files.
     files : tuple of PlannedFile
-        In their order.
+        The files in their order.
     partitions : tuple of str
-        Columns that directories named key=value are.
+        Columns that come from directories named key=value.
     columns : tuple of str or None
-        What a Loader of this plan can read; None for all.
+        The columns that a Loader of this plan can read; None for all.
     filter : str or None
         The text of the filter of `PlannedFile.counts`.
     shares : mapping of str to float
-        Of a row's bytes in each column.
+        The share of a row's bytes in each column.
     row_bytes : mapping of str to float
-        In memory, in each column.
+        The bytes of a row in memory, in each column.
     table : PlannedTable, optional
         None for a plan of paths.
     revisions : mapping of str to str
-        Of Hugging Face's Hub: the commits of "datasets/user/name@branch" and the like.
+        The commits of "datasets/user/name@branch" and the like, of Hugging Face's Hub.
     """
 
     fingerprint: str
@@ -170,7 +142,7 @@ class FilePlan:
         Raises
         ------
         ValueError
-            The file is no plan, one of another version, or damaged.
+            The file is not a plan, one of another version, or damaged.
         """
         name = os.fspath(path)
         with open(path, "rb") as file:
@@ -180,7 +152,7 @@ class FilePlan:
             version = found["arrowdl_file_plan"]
         except Exception:
             raise ValueError(
-                f"{name!r} is no plan, or a damaged one: Loader.plan().save() writes one"
+                f"{name!r} is not a plan, or a damaged one: Loader.plan().save() writes one"
             ) from None
         if version != _VERSION:
             raise ValueError(
@@ -211,7 +183,7 @@ class FilePlan:
         Parameters
         ----------
         identity : str
-            As of `PlannedTable`; empty for paths.
+            See `PlannedTable`; empty for paths.
         name : str
             What is opened, for users.
         """
@@ -293,7 +265,7 @@ def _read_plan(found: Mapping[str, Any]) -> FilePlan:
 
 def _take(kind: Any, value: Any) -> Any:
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise TypeError(f"{value!r:.80} is no {getattr(kind, '__name__', 'number')}")
+        raise TypeError(f"{value!r:.80} is not of type {getattr(kind, '__name__', 'number')}")
     return value
 
 

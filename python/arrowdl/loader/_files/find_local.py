@@ -24,28 +24,17 @@ _LEVEL_OF_USER = 8  # the caller of Loader(), for warnings
 
 
 class Root(NamedTuple):
-    """Files below a directory; directories between them that are named key=value are columns.
-
-    Attributes
-    ----------
-    base : str
-    files : list of str
-    filesystem : pyarrow.fs.FileSystem, optional
-        None for the local one.
-    """
+    """Files below a directory; directories between them that are named key=value are columns."""
 
     base: str
     files: list[str]
-    filesystem: Any = None
+    filesystem: Any = None  # None for the local one
 
 
 def list_paths(source: Any) -> list[str] | None:
-    """List the paths that a user gave; None if `source` is no path and no list of paths.
+    """List the paths that a user gave; None if `source` is neither a path nor a list of paths.
 
-    Raises
-    ------
-    ValueError
-        An empty list.
+    Raises ValueError if an empty list.
     """
     if isinstance(source, (str, os.PathLike)):
         source = [source]
@@ -61,20 +50,12 @@ def list_paths(source: Any) -> list[str] | None:
     return [os.fspath(path) for path in source]
 
 
-def expand_paths(source: Any) -> list[Root] | None:
-    """List the files that `source` names; None if it is no path.
+def expand_paths(
+    source: Any,  # a path, a glob, a directory, or a list of these
+) -> list[Root] | None:
+    """List the files that `source` names; None if it is not a path.
 
-    Parameters
-    ----------
-    source : object
-        A path, a glob, a directory, or a list of these.
-
-    Raises
-    ------
-    FileNotFoundError
-        No file matches.
-    ValueError
-        An empty list.
+    Raises FileNotFoundError if no file matches. Raises ValueError if an empty list.
     """
     given = list_paths(source)
     if given is None:

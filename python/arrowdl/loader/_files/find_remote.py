@@ -48,19 +48,14 @@ def _name_local(paths: Sequence[str], access: Access) -> list[str]:
     return [path if is_url(path) else make_absolute(read_path(path)) for path in paths]
 
 
-def expand_urls(paths: Sequence[str], access: Access) -> list[Root]:
+def expand_urls(
+    # URLs, and local paths beside them; of ``access.filesystem``, its own paths
+    paths: Sequence[str],
+    access: Access,
+) -> list[Root]:
     """List the files of a store that `paths` name, in one listing for each directory or pattern.
 
-    Parameters
-    ----------
-    paths : sequence of str
-        URLs, and local paths beside them; of ``access.filesystem``, its own paths.
-    access : Access
-
-    Raises
-    ------
-    FileNotFoundError
-        No file matches.
+    Raises FileNotFoundError if no file matches.
     """
     filesystem, found = access.open(_name_local(paths, access))
     lister = _Lister(filesystem)
@@ -184,10 +179,8 @@ class _Lister:
             parent = parent.rpartition("/")[0]
 
     def _check_above(self, path: str) -> None:
-        """Raise ValueError if a folder above `path` is a table, as far as the names hint at one.
-
-        Each folder is a request; where a user may not look, nothing is known.
-        """
+        """Raise ValueError if a folder above `path` is a table, as far as the names hint at one."""
+        # Each folder is a request; where a user may not look, nothing is known.
         parent, _, name = path.rstrip("/").rpartition("/")
         while parent and _is_of_table(name) and not _is_of_web(path):
             with suppress(OSError):

@@ -18,18 +18,12 @@ _log = logging.getLogger("arrowdl.loader")
 
 
 def find_keys(
-    root: Root, make: Callable[..., ds.FileSystemDataset], schema: pa.Schema
+    root: Root,
+    # makes a dataset of the files with a schema and a partitioning
+    make: Callable[..., ds.FileSystemDataset],
+    schema: pa.Schema,  # of the first file
 ) -> pa.Schema:
-    """Return the types of the keys: those of the files where these hold all values.
-
-    Parameters
-    ----------
-    root : Root
-    make : callable
-        Makes a dataset of the files with a schema and a partitioning.
-    schema : pyarrow.Schema
-        Of the first file.
-    """
+    """Return the types of the keys: those of the files where these hold all values."""
     import pyarrow as pa
 
     segments = [os.path.relpath(os.path.dirname(file), root.base).split("/") for file in root.files]

@@ -14,7 +14,7 @@ from arrowdl.loader._skipped import describe
 _SAVED = re.compile(r"data-\d+-of-\d+\.arrow")
 # What it writes beside data: the results of map(), filter(), shuffle() ...
 _CACHED = re.compile(r"cache-[0-9a-f]+(_\d+_of_\d+)?\.arrow")
-# Of the folder of a table, whose files are below it, too.
+# Names in the folder of a table, whose files are below it, too.
 MARKERS = ("_delta_log", ".hoodie", "_spark_metadata", "metadata")
 # What load_dataset() keeps: a file of each split, or several.
 _SPLIT = re.compile(r".+-[A-Za-z]\w*(\.\w+)*(-\d+-of-\d+)?\.arrow")
@@ -25,19 +25,14 @@ Read = Callable[[str], bytes]  # takes a name, returns what the file has
 
 
 class Folder:
-    """The names in a folder.
-
-    Parameters
-    ----------
-    path : str
-    names : collection of str
-        Of its files and folders, hidden ones too.
-    list_names, read : callable
-        For what is below it; a name that is not there has no names.
-    """
+    """The names in a folder."""
 
     def __init__(
-        self, path: str, names: Collection[str], list_names: ListNames, read: Read
+        self,
+        path: str,
+        names: Collection[str],  # of its files and folders, hidden ones too
+        list_names: ListNames,  # for what is below it; a name that is not there has no names
+        read: Read,
     ) -> None:
         self.path = path
         self.names = names
@@ -84,10 +79,7 @@ class Folder:
     def choose(self, files: Sequence[str]) -> list[str]:
         """Return those of the names of `files` that are data, in their order.
 
-        Raises
-        ------
-        ValueError
-            They are those of several splits, or what says so cannot be read.
+        Raises ValueError if they are those of several splits, or what says so cannot be read.
         """
         if "dataset_dict.json" in self.names:
             splits = self._list_splits("dataset_dict.json")
@@ -220,17 +212,15 @@ class Listing:
     def __bool__(self) -> bool:
         return bool(self._files)
 
-    def add(self, folder: Folder, files: Mapping[str, str], *, are_matches: bool = False) -> None:
-        """Add the data of a folder.
-
-        Parameters
-        ----------
-        folder : Folder
-        files : mapping of str to str
-            Paths by their names in the folder.
-        are_matches : bool
-            Whether a pattern matches these: if none is data, it names what it means.
-        """
+    def add(
+        self,
+        folder: Folder,
+        files: Mapping[str, str],  # paths by their names in the folder
+        *,
+        # whether a pattern matches these: if none is data, it names what it means
+        are_matches: bool = False,
+    ) -> None:
+        """Add the data of a folder."""
         folder.check()
         found = sorted(files)
         names = folder.choose(found)

@@ -15,16 +15,9 @@ if TYPE_CHECKING:
 
 
 class Candidate(NamedTuple):
-    """Rows that may have failed to be read: a file, or a part of it.
+    """Rows that may have failed to be read: a file, or a part of it."""
 
-    Attributes
-    ----------
-    path : str
-        Of the file.
-    fragment : pyarrow.dataset.Fragment
-    """
-
-    path: str
+    path: str  # of the file
     fragment: ds.Fragment
 
 
@@ -36,29 +29,16 @@ def split_row_groups(fragment: ds.Fragment) -> list[ds.Fragment]:
 
 
 def find_damage(
-    candidates: Iterable[Candidate], schema: pa.Schema, columns: Sequence[str], filter: Any
+    candidates: Iterable[Candidate],
+    schema: pa.Schema,  # of the dataset
+    columns: Sequence[str],
+    filter: Any,
 ) -> str:
     """Read `candidates` again, one by one, and say which is the first to fail, and what to do.
 
-    What a cache keeps of its file is dropped.
+    What a cache keeps of its file is dropped. The text is empty if all can be read.
 
-    Parameters
-    ----------
-    candidates : iterable of Candidate
-    schema : pyarrow.Schema
-        Of the dataset.
-    columns : sequence of str
-    filter : pyarrow.dataset.Expression, optional
-
-    Returns
-    -------
-    str
-        Empty if none fails.
-
-    Raises
-    ------
-    OptionError
-        The filter or the types of the dataset fail, on rows that can be read.
+    Raises OptionError if the filter or the types of the dataset fail, on rows that can be read.
     """
     for candidate in candidates:
         if found := _describe_damage(candidate, schema, columns, filter):
@@ -166,20 +146,11 @@ def _check_type(fragment: ds.Fragment, schema: pa.Schema, column: str, name: str
         return
 
 
-def find_nulls(fragments: Sequence[ds.Fragment], column: str) -> str:
-    """Return a sentence that says which file lacks `column`, or has nulls in it by its statistics.
-
-    Parameters
-    ----------
-    fragments : sequence of pyarrow.dataset.Fragment
-        Files or row groups, whose footers have been read.
-    column : str
-
-    Returns
-    -------
-    str
-        Empty if no file is known to have nulls.
-    """
+def find_nulls(
+    fragments: Sequence[ds.Fragment],  # files or row groups, whose footers have been read
+    column: str,
+) -> str:
+    """Say which file lacks `column`, or has nulls in it by its statistics; empty if unknown."""
     import pyarrow.dataset as ds
 
     missing = [

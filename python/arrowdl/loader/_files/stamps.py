@@ -97,22 +97,16 @@ class FileStamps:
             return False
         return self._stamps.get(path) == (found.st_size, found.st_mtime_ns, found.st_ino)
 
-    def check(self, paths: Iterable[str] | None = None, *, may_be_gone: bool = False) -> None:
+    def check(
+        self,
+        # by default the files on the local file system, since others cost a request each
+        paths: Iterable[str] | None = None,
+        *,
+        may_be_gone: bool = False,  # whether a removed file is accepted, as for one that is mapped
+    ) -> None:
         """Compare files with their stamps.
 
-        Parameters
-        ----------
-        paths : iterable of str, optional
-            By default the files on the local file system, since others cost a request each.
-        may_be_gone : bool
-            Whether a removed file is accepted, as for one that is mapped.
-
-        Raises
-        ------
-        FileNotFoundError
-            A file was removed.
-        OSError
-            A file has changed.
+        Raises FileNotFoundError if a file was removed. Raises OSError if a file has changed.
         """
         known = [path for path in self._stamps if self._is_local(path)] if paths is None else paths
         chosen = [

@@ -22,14 +22,11 @@ def describe_files(stamps: Iterable[Stamp]) -> list[str]:
     ]
 
 
-def warn_of_rewrites(then: Any, now: Sequence[str]) -> None:
-    """Log a warning if the files of a state are others than those of its Loader.
-
-    Parameters
-    ----------
-    then, now : list of str
-        What `describe_files` returned; what a state has may be anything.
-    """
+def warn_of_rewrites(
+    then: Any,  # what `describe_files` returned; what a state has may be anything
+    now: Sequence[str],
+) -> None:
+    """Log a warning if the files of a state are others than those of its Loader."""
     if not isinstance(then, (list, tuple)) or len(then) != len(now):
         return
     kinds = zip(("sizes", "ETags"), then, now, strict=True)
@@ -37,7 +34,7 @@ def warn_of_rewrites(then: Any, now: Sequence[str]) -> None:
     if others:
         logging.getLogger("arrowdl.loader").warning(
             "the files have other %s than those of the state, and as many rows: if they were "
-            "written anew with other rows, this epoch loses some and reads others",
+            "rewritten with other rows, this epoch loses some and reads others",
             " and ".join(others),
         )
 

@@ -12,15 +12,12 @@ from arrowdl.loader._reader import EpochReader
 
 
 class GrainDataset(grain.IterDataset[Any]):  # type: ignore[misc]
-    """Whole batches of the loader's epoch: Grain's ``batch`` is not needed.
+    """Whole batches of the loader's epoch: Grain's ``batch`` is not needed."""
 
-    Parameters
-    ----------
-    loader : EpochReader
-        Each iterator reads a copy of it, so that iterators are independent.
-    """
-
-    def __init__(self, loader: EpochReader) -> None:
+    def __init__(
+        self,
+        loader: EpochReader,  # each iterator reads a copy of it, so that iterators are independent
+    ) -> None:
         super().__init__()
         self._loader = loader
 
@@ -29,12 +26,7 @@ class GrainDataset(grain.IterDataset[Any]):  # type: ignore[misc]
 
 
 class GrainIterator(grain.DatasetIterator[Any]):  # type: ignore[misc]
-    """One epoch, which can go on from a state of `Loader`.
-
-    Parameters
-    ----------
-    loader : EpochReader
-    """
+    """One epoch, which can go on from a state of `Loader`."""
 
     def __init__(self, loader: EpochReader) -> None:
         super().__init__()

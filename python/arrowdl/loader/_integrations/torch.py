@@ -23,15 +23,15 @@ class TorchDataset(IterableDataset[Any]):  # type: ignore[misc]
     `state_dict` and `load_state_dict` are those of the loader. torchdata's `StatefulDataLoader`
     saves those of all workers. To go on with another number of workers, pass what it saved to
     `Loader.load_state_dict`.
-
-    Parameters
-    ----------
-    loader : EpochReader
-    valid_rows : bool
-        Whether to return pairs of a batch and the rows of it that belong to this rank.
     """
 
-    def __init__(self, loader: EpochReader, *, valid_rows: bool = False) -> None:
+    def __init__(
+        self,
+        loader: EpochReader,
+        *,
+        # whether to return pairs of a batch and the rows of it that belong to this rank
+        valid_rows: bool = False,
+    ) -> None:
         self._loader = loader
         self._has_valid_rows = valid_rows
         loader._pipeline.epochs.prepare()  # for workers that are forked
@@ -54,7 +54,7 @@ class TorchDataset(IterableDataset[Any]):  # type: ignore[misc]
         may_go_on, self._has_own_state = self._has_own_state, False
         if epoch is not None and not may_go_on:
             loader.set_epoch(epoch)
-        # A state from before the workers says nothing about turns: divide the rest anew.
+        # A state from before the workers says nothing about turns: divide the rest again.
         batches = loader._read_share(worker.id, worker.num_workers, may_go_on=may_go_on)
         return self._add_valid_rows(batches)
 
@@ -90,10 +90,8 @@ class TorchDataset(IterableDataset[Any]):  # type: ignore[misc]
 
 
 def _check_caller(caller: Any) -> None:
-    """Raise ValueError if a `DataLoader` would collate whole batches into batches of batches.
-
-    A dataset is not told the DataLoader's ``batch_size``; the object that iterates it knows.
-    """
+    """Raise ValueError if a `DataLoader` would collate whole batches into batches of batches."""
+    # A dataset is not told the DataLoader's ``batch_size``; the object that iterates it knows.
     if not getattr(caller, "auto_collation", False):
         return
     if getattr(caller, "collate_fn", None) is default_collate:

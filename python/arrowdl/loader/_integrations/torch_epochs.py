@@ -29,30 +29,17 @@ class Iterations:
         else:
             weakref.finalize(self, _remove, self._folder, os.getpid())
 
-    def join(self, start: str, seed: int, worker: int, epoch: int, is_own: bool) -> int | None:
-        """Join the iteration that `worker` begins.
+    def join(
+        self,
+        start: str,  # where counting starts: the same for all workers
+        seed: int,  # the same for all workers of an iteration, and usually for these only
+        worker: int,
+        epoch: int,  # the epoch of the first iteration, or, with `is_own`, of this one
+        is_own: bool,  # whether the worker has loaded a state of its own
+    ) -> int | None:
+        """Return the epoch of the iteration that `worker` begins; None for the first iteration.
 
-        Parameters
-        ----------
-        start : str
-            Where counting starts: the same for all workers.
-        seed : int
-            The same for all workers of an iteration, and usually for these only.
-        worker : int
-        epoch : int
-            Of the first iteration, or, with `is_own`, of this one.
-        is_own : bool
-            Whether the worker has loaded a state of its own.
-
-        Returns
-        -------
-        int or None
-            The epoch that the iteration reads; None for the first iteration.
-
-        Raises
-        ------
-        RuntimeError
-            There is no folder, so that each iteration would read the same epoch.
+        Raises RuntimeError if there is no folder: each iteration would read the same epoch.
         """
         if not self._folder:
             raise RuntimeError(

@@ -42,17 +42,12 @@ class Part(NamedTuple):
     nbytes: int
 
 
-def split_file(fragment: ds.Fragment, columns: Container[str], memory_map: bool) -> Iterator[Part]:
-    """Split an IPC file into files in memory.
-
-    Parameters
-    ----------
-    fragment : pyarrow.dataset.Fragment
-    columns : container of str
-        Columns to read.
-    memory_map : bool
-        Whether local files are mapped; others are read part by part.
-    """
+def split_file(
+    fragment: ds.Fragment,
+    columns: Container[str],  # columns to read
+    memory_map: bool,  # whether local files are mapped; others are read part by part
+) -> Iterator[Part]:
+    """Split an IPC file into files in memory."""
     if memory_map and is_local(fragment.filesystem):
         yield _make_part(fragment, _map_file(fragment.path))
     else:

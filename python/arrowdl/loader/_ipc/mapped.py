@@ -26,14 +26,7 @@ if TYPE_CHECKING:
 
 
 class MappedSource(TableSource):
-    """Rows of memory-mapped files; a pickle maps the files again.
-
-    Parameters
-    ----------
-    mapped : Mapped
-    columns : list of str, optional
-    stamps : FileStamps
-    """
+    """Rows of memory-mapped files; a pickle maps the files again."""
 
     def __init__(self, mapped: Mapped, columns: list[str] | None, stamps: FileStamps) -> None:
         super().__init__(mapped.table, columns)
@@ -158,35 +151,20 @@ def _map_again(
 
 
 class Mapped(NamedTuple):
-    """Mapped files.
+    """Mapped files."""
 
-    Attributes
-    ----------
-    table : pyarrow.Table
-        The rows, in the mapped memory, without columns that differ between files and are not read.
-    schema : pyarrow.Schema
-        All columns.
-    files : list of MappedFile
-    schemas : list of (str, pyarrow.Schema)
-        Path and schema of each file.
-    rows : list of int
-        Rows of each file.
-    """
-
+    # the rows, in the mapped memory, without columns that differ between files and are not read
     table: pa.Table
-    schema: pa.Schema
+    schema: pa.Schema  # all columns
     files: list[MappedFile]
-    schemas: list[tuple[str, pa.Schema]]
-    rows: list[int]
+    schemas: list[tuple[str, pa.Schema]]  # path and schema of each file
+    rows: list[int]  # rows of each file
 
 
 def map_files(paths: list[str], columns: list[str] | None) -> Mapped | None:
     """Map IPC files of which `columns` are read; None if one is compressed.
 
-    Raises
-    ------
-    ValueError
-        The files have different types in a column that is read.
+    Raises ValueError if the files have different types in a column that is read.
     """
     import pyarrow as pa
 
@@ -222,8 +200,8 @@ def _open(path: str, mapped: pa.MemoryMappedFile) -> Any:
             return pa.ipc.open_stream(mapped)
         except pa.ArrowInvalid:
             raise ValueError(
-                f"{path!r} is no Arrow IPC file, or not a whole one ({error}): write it again, or "
-                "leave it out of the Loader's paths"
+                f"{path!r} is not an Arrow IPC file, or not a whole one ({error}): write it again, "
+                "or leave it out of the Loader's paths"
             ) from error
 
 

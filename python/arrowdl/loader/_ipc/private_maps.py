@@ -29,20 +29,12 @@ _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" el
 
 @dataclass(frozen=True)
 class MappedFile:
-    """A file that is mapped for reading.
-
-    Attributes
-    ----------
-    path : str
-    address, size : int
-        Where its bytes are mapped.
-    identity : tuple of int, optional
-        Device, inode and size; None if the file changed while it was mapped.
-    """
+    """A file that is mapped for reading."""
 
     path: str
-    address: int
+    address: int  # where its bytes are mapped
     size: int
+    # device, inode and size; None if the file changed while it was mapped
     identity: tuple[int, ...] | None
 
 
@@ -72,20 +64,12 @@ def _identify(stat: os.stat_result) -> tuple[int, ...]:
 
 
 class PrivateRows:
-    """Rows of record batches over mapped files, in private memory.
-
-    Parameters
-    ----------
-    batches : sequence of pyarrow.RecordBatch
-    arrays : sequence of DeviceArray
-        The same rows.
-    files : sequence of MappedFile
-    """
+    """Rows of record batches over mapped files, in private memory."""
 
     def __init__(
         self,
         batches: Sequence[pa.RecordBatch],
-        arrays: Sequence[_core.DeviceArray],
+        arrays: Sequence[_core.DeviceArray],  # the same rows
         files: Sequence[MappedFile],
     ) -> None:
         self._arrays = arrays

@@ -21,18 +21,15 @@ _UNIT_ROWS = 1_000
 
 
 class SelectedSource(RangeSource):
-    """Rows that a dataset's indices mapping selects: after shuffle(), select(), filter().
-
-    Parameters
-    ----------
-    dataset : datasets.Dataset
-        Without a transform.
-    columns : list of str, optional
-    """
+    """Rows that a dataset's indices mapping selects: after shuffle(), select(), filter()."""
 
     decodes_units = True
 
-    def __init__(self, dataset: Any, columns: list[str] | None) -> None:
+    def __init__(
+        self,
+        dataset: Any,  # without a transform
+        columns: list[str] | None,
+    ) -> None:
         self._dataset = dataset.with_format("arrow", columns=dataset.format["columns"])
         self._snapshot = name_revision(dataset)
         rows = len(dataset)

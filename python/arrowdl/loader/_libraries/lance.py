@@ -51,12 +51,6 @@ class LanceSource(RangeSource):
     """Rows of a Lance dataset at one version; deleted rows are left out.
 
     A unit is a range of rows of a fragment. With a filter it is a fragment.
-
-    Parameters
-    ----------
-    dataset : lance.LanceDataset
-    columns : list of str, optional
-    filter : pyarrow.dataset.Expression or str, optional
     """
 
     decodes_units = True
@@ -191,12 +185,7 @@ class LanceSource(RangeSource):
 
 
 class LanceFiles(SourceFiles):
-    """The fragments of a Lance dataset, which stand for its files.
-
-    Parameters
-    ----------
-    source : LanceSource
-    """
+    """The fragments of a Lance dataset, which stand for its files."""
 
     def __init__(self, source: LanceSource) -> None:
         super().__init__(source.refuse_plan())
@@ -221,11 +210,10 @@ class LanceFiles(SourceFiles):
 
 
 def _choose_pushed(dataset: Any, filter: Any) -> Any:
-    """Return by what Lance leaves rows out: it orders NaN and zeros in another way than Arrow.
-
-    None if Lance cannot take it, beside columns of types that Substrait does not have, for example.
-    """
+    """Return the filter that Lance applies: it orders NaN and zeros in another way than Arrow."""
     import pyarrow as pa
+
+    # None if Lance cannot take it, beside columns of types that Substrait lacks, for example.
 
     plain = [field for field in dataset.schema if not pa.types.is_struct(field.type)]
     bounds = find_bounds(filter, pa.schema(plain))
@@ -270,18 +258,8 @@ def _name_files(fragment: Any) -> list[str]:
 def open_lance(dataset: Any, columns: list[str] | None, filter: Any) -> Source:
     """Open a Lance dataset at the version that it has now.
 
-    Parameters
-    ----------
-    dataset : lance.LanceDataset
-    columns : list of str, optional
-    filter : pyarrow.dataset.Expression or str, optional
-
-    Raises
-    ------
-    TypeError
-        `filter` is of another type.
-    ValueError
-        The dataset does not have a column.
+    Raises TypeError if `filter` is of another type. Raises ValueError if the dataset does not have
+    a column.
     """
     if not isinstance(filter, str):
         check_filter(filter, '; Lance takes a SQL string too, "x > 3"')

@@ -11,15 +11,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def read_cursor(cursor: Any, *, is_own: bool) -> Iterator[pa.RecordBatch]:
-    """Yield the result of a cursor's last query; first a batch without rows, for the schema.
-
-    Parameters
-    ----------
-    cursor : adbc_driver_manager.dbapi.Cursor
-    is_own : bool
-        Whether to close the cursor, too, at the end, or when the epoch is left.
-    """
+def read_cursor(
+    cursor: Any,
+    *,
+    is_own: bool,  # whether to close the cursor, too, at the end, or when the epoch is left
+) -> Iterator[pa.RecordBatch]:
+    """Yield the result of a cursor's last query; first a batch without rows, for the schema."""
     try:
         with cursor.fetch_record_batch() as reader:
             yield make_empty(reader.schema)
@@ -33,10 +30,6 @@ def read_flight(stream: Any) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a Flight stream; first one without rows, for the schema.
 
     The call is cancelled when the epoch is left, so that the server stops sending.
-
-    Parameters
-    ----------
-    stream : pyarrow.flight.FlightStreamReader
     """
     is_done = False
     try:

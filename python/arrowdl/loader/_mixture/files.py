@@ -9,15 +9,12 @@ from arrowdl.loader._storage.readers import Stamp
 
 
 class MixedFiles(SourceFiles):
-    """The files of several sources.
+    """The files of several sources."""
 
-    Parameters
-    ----------
-    members : sequence of (str, SourceFiles)
-        Each with the name of the source.
-    """
-
-    def __init__(self, members: Sequence[tuple[str, SourceFiles]]) -> None:
+    def __init__(
+        self,
+        members: Sequence[tuple[str, SourceFiles]],  # each with the name of the source
+    ) -> None:
         super().__init__("a mixture has no plan: make one of each of its Loaders")
         self._members = members
 

@@ -18,39 +18,29 @@ _MOST_STEPS = 2**40
 
 
 class Phase(NamedTuple):
-    """The weights of a mixture from one row on.
+    """The weights of a mixture from one row on."""
 
-    Attributes
-    ----------
-    row : int
-        The first row, of each sequence.
-    weights : tuple of int
-        Of each source.
-    """
-
-    row: int
-    weights: tuple[int, ...]
+    row: int  # the first row, of each sequence
+    weights: tuple[int, ...]  # of each source
 
 
 class Turns:
     """Which source each row of a sequence is of.
 
-    The sources take their shares one after the other, those of the largest weights first. Of the
-    rows that those before leave, a source of weight `w` has its part, ``w / sum`` of the weights
-    from it on: ``floor(n * w / sum + progress)`` of the first `n`. What is left of the sum is its
-    progress towards the next row, also into the next phase. At the start, the progress of the
-    sequences is evenly spaced, so that also the rows of all of them together have these shares
+    The sources take their shares one after the other, those of the largest weights first. A source
+    of weight `w` gets its part of the rows that the sources before it leave, ``w / sum`` of the
+    weights from it on: ``floor(n * w / sum + progress)`` of the first `n`. What is left of the sum
+    is its progress towards the next row, also into the next phase. At the start, the progress of
+    the sequences is evenly spaced, so that also the rows of all of them together have these shares
     (Hermite's identity).
-
-    Parameters
-    ----------
-    phases : sequence of Phase
-        The first one begins at row 0.
-    sequence, splits : int
-        Index of the sequence, and number of sequences.
     """
 
-    def __init__(self, phases: Sequence[Phase], sequence: int, splits: int) -> None:
+    def __init__(
+        self,
+        phases: Sequence[Phase],  # the first one begins at row 0
+        sequence: int,  # index of the sequence, and number of sequences
+        splits: int,
+    ) -> None:
         first = phases[0].weights
         order = sorted(range(len(first)), key=lambda i: -first[i])
         start = [0] * len(first)
@@ -124,21 +114,15 @@ class _Part:
             yield from (source, weight, progress[source] * total // _TICKS)
 
 
-def read_weights(names: Sequence[str], weights: Any, what: str = "weights") -> tuple[int, ...]:
+def read_weights(
+    names: Sequence[str],  # of the sources
+    weights: Any,
+    what: str = "weights",
+) -> tuple[int, ...]:
     """Return the weights of the sources as whole numbers.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of the sources.
-    weights : mapping of str to number
-
-    Raises
-    ------
-    TypeError
-        It is no such mapping.
-    ValueError
-        A source has no weight, or a weight belongs to no source, is negative, or not finite.
+    Raises TypeError if it is not such a mapping. Raises ValueError if a source has no weight, or a
+    weight belongs to no source, is negative, or not finite.
     """
     if not isinstance(weights, Mapping):
         raise TypeError(f"{what}={weights!r}: give a number for each source by its name")
@@ -169,15 +153,11 @@ def _read_weight(value: Any, what: str) -> Fraction:
     raise ValueError(f"{what} is {value!r}: expected a number of 0 or more")
 
 
-def read_schedule(names: Sequence[str], weights: Any) -> Schedule:
-    """Return the weights of the sources, and the steps from which they hold.
-
-    Parameters
-    ----------
-    names : sequence of str
-    weights : mapping
-        Of names to numbers, or of steps, the first one 0, to such mappings.
-    """
+def read_schedule(
+    names: Sequence[str],
+    weights: Any,  # of names to numbers, or of steps, the first one 0, to such mappings
+) -> Schedule:
+    """Return the weights of the sources, and the steps from which they hold."""
     is_schedule = isinstance(weights, Mapping) and any(map(_is_step, weights))
     if not is_schedule:
         return [(0, read_weights(names, weights))]
@@ -198,24 +178,12 @@ def _is_step(key: Any) -> bool:
 
 
 def plan_phases(
-    schedule: Schedule,
-    find_row: Callable[[int], int],
-    saved: Sequence[Phase],
-    done: int,
+    schedule: Schedule,  # by step
+    find_row: Callable[[int], int],  # returns the first row of a step, of each sequence
+    saved: Sequence[Phase],  # of the state that was loaded; none for a new epoch
+    done: int,  # rows of each sequence that were read
 ) -> list[Phase]:
-    """Return the phases of an epoch: what was read by `saved`, and the rest by `schedule`.
-
-    Parameters
-    ----------
-    schedule : sequence of (int, weights)
-        By step.
-    find_row : callable
-        Returns the first row of a step, of each sequence.
-    saved : sequence of Phase
-        Of the state that was loaded; none for a new epoch.
-    done : int
-        Rows of each sequence that were read.
-    """
+    """Return the phases of an epoch: what was read by `saved`, and the rest by `schedule`."""
     own = [Phase(find_row(step), weights) for step, weights in schedule]
     present = [phase for phase in own if phase.row <= done][-1]
     phases = [phase for phase in saved if phase.row < done]

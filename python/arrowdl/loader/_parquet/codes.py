@@ -37,18 +37,10 @@ class CodedUnits(Protocol):
 
 @dataclass
 class Codes:
-    """The dictionaries of a dataset, which each call is given: a copy of it may read others.
+    """The dictionaries of a dataset, which each call is given: a copy of it may read others."""
 
-    Attributes
-    ----------
-    given : Vocabulary
-        Of the user.
-    skips : bool
-        Whether units that cannot be read are left out.
-    """
-
-    given: Vocabulary
-    skips: bool
+    given: Vocabulary  # of the user
+    skips: bool  # whether units that cannot be read are left out
     _tables: Vocabulary | None = None
     _first: Dictionaries | None = None  # of columns without a table, in the first rows
     _unread: list[int] = field(default_factory=list)

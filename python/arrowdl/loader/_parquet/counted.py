@@ -29,35 +29,19 @@ class RowCountError(OSError):
 
 def check_counts(
     batches: Iterable[Batch],
-    counts: Sequence[int],
+    counts: Sequence[int],  # rows of each unit
     name: NameUnit,
-    who: str = BY_FOOTER,
+    who: str = BY_FOOTER,  # counted the rows, for users
     *,
+    # whether a batch may have rows of several units: only their sum is checked
     joins: bool = False,
-    batch_rows: int = 0,
+    batch_rows: int = 0,  # rows of a batch that is not the last one of its unit, as a rule
+    # takes the position of a unit, and counts its rows alone: the next rows may be of another
     recount: Callable[[int], int] | None = None,
 ) -> Iterator[Batch]:
     """Yield batches of units: no row of a unit before all rows of the units before it.
 
-    Parameters
-    ----------
-    batches : iterable of batches
-    counts : sequence of int
-        Rows of each unit.
-    name : callable
-    who : str
-        Counted the rows, for users.
-    joins : bool
-        Whether a batch may have rows of several units: only their sum is checked.
-    batch_rows : int
-        Rows of a batch that is not the last one of its unit, as a rule.
-    recount : callable, optional
-        Takes the position of a unit, and counts its rows alone: the next rows may be of another.
-
-    Raises
-    ------
-    RowCountError
-        A unit has fewer or more rows.
+    Raises RowCountError if a unit has fewer or more rows.
     """
     ends = list(accumulate(counts))
     total = ends[-1] if ends else 0
@@ -103,23 +87,11 @@ def refuse(name: str, found: int, rows: int, who: str = BY_FOOTER) -> RowCountEr
 def check_groups(
     batches: Iterable[pa.RecordBatch],
     fragments: Sequence[ds.Fragment],
-    counts: Sequence[int],
-    schema: pa.Schema,
-    options: Mapping[str, Any],
+    counts: Sequence[int],  # of `list_counts`
+    schema: pa.Schema,  # of the dataset
+    options: Mapping[str, Any],  # of the scanner
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a scan of Parquet files, without a filter; see `check_counts`.
-
-    Parameters
-    ----------
-    batches : iterable of pyarrow.RecordBatch
-    fragments : sequence of pyarrow.dataset.Fragment
-    counts : sequence of int
-        Of `list_counts`.
-    schema : pyarrow.Schema
-        Of the dataset.
-    options : mapping
-        Of the scanner.
-    """
+    """Yield the batches of a scan of Parquet files, without a filter; see `check_counts`."""
     return check_counts(
         batches,
         counts,
@@ -168,10 +140,8 @@ def name_group(fragments: Iterable[ds.Fragment], position: int) -> str:
 def list_counts(fragments: Iterable[ds.Fragment]) -> list[int]:
     """List the rows that the footers of Parquet files say, of each row group of fragments.
 
-    Raises
-    ------
-    RowCountError
-        A column has more values than its row group has rows: a scan would drop them.
+    Raises RowCountError if a column has more values than its row group has rows: a scan would drop
+    them.
     """
     return [
         rows

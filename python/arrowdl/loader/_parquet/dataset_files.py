@@ -21,31 +21,17 @@ if TYPE_CHECKING:
 
 
 class DatasetFiles(SourceFiles):
-    """The files of the units of a dataset.
-
-    Parameters
-    ----------
-    dataset : pyarrow.dataset.FileSystemDataset
-    fragments : sequence of pyarrow.dataset.Fragment
-        Of each unit.
-    units : sequence of int
-        Rows of each.
-    stamps : FileStamps
-    is_filtered : bool
-        Whether units have fewer rows than their row groups.
-    plan : callable
-        Returns what was found out about the files.
-    """
+    """The files of the units of a dataset."""
 
     def __init__(
         self,
         dataset: ds.FileSystemDataset,
-        fragments: Sequence[ds.Fragment],
-        units: Sequence[int],
+        fragments: Sequence[ds.Fragment],  # of each unit
+        units: Sequence[int],  # rows of each
         stamps: FileStamps,
         *,
-        is_filtered: bool,
-        plan: Callable[[], FilePlan],
+        is_filtered: bool,  # whether units have fewer rows than their row groups
+        plan: Callable[[], FilePlan],  # returns what was found out about the files
     ) -> None:
         super().__init__("")
         self._filesystem = dataset.filesystem

@@ -45,17 +45,11 @@ def count_filtered(batches: Iterator[pa.RecordBatch], unit: ds.Fragment) -> int:
 
 
 def measure(
-    fragments: Sequence[ds.Fragment], shares: Mapping[str, float], columns: Container[str]
+    fragments: Sequence[ds.Fragment],
+    shares: Mapping[str, float],  # as `find_shares` returns them for `fragments`
+    columns: Container[str],
 ) -> list[float]:
-    """Estimate the bytes of `columns` in each fragment; 0 if unknown.
-
-    Parameters
-    ----------
-    fragments : sequence of pyarrow.dataset.Fragment
-    shares : mapping of str to float
-        As `find_shares` returns them for `fragments`.
-    columns : container of str
-    """
+    """Estimate the bytes of `columns` in each fragment; 0 if unknown."""
     share = sum(part for name, part in shares.items() if name in columns)
     return [size * share for size in _list_sizes(fragments)]
 

@@ -92,32 +92,25 @@ class Int96Check:
     An INT96 has nanoseconds of any day. 64 bits hold those of the years 1677 to 2262, and
     microseconds of all years: pyarrow wraps the former beyond, and cuts the digits that the latter
     lack.
-
-    Parameters
-    ----------
-    is_given : bool
-        Whether a user's dataset chose the unit. Then other units than nanoseconds are as asked.
     """
 
-    def __init__(self, *, is_given: bool) -> None:
+    def __init__(
+        self,
+        *,
+        # whether a user's dataset chose the unit. Then other units than nanoseconds are as asked
+        is_given: bool,
+    ) -> None:
         self._is_given = is_given
         self._columns: dict[str, list[str]] = {}  # of INT96, by the path of the file
         self._checked: set[tuple[str, int, str]] = set()
 
     def check(
-        self, fragments: Iterable[ds.Fragment], columns: Container[str], options: Any
+        self,
+        fragments: Iterable[ds.Fragment],  # row groups of Parquet files; others are passed over
+        columns: Container[str],  # the whole columns of the files that are read
+        options: Any,  # of the scanner; its ``fragment_scan_options`` are used, if it has them
     ) -> None:
-        """Raise ValueError if values of `columns` cannot be read as they are.
-
-        Parameters
-        ----------
-        fragments : iterable of pyarrow.dataset.Fragment
-            Row groups of Parquet files; others are passed over.
-        columns : container of str
-            The whole columns of the files that are read.
-        options : mapping
-            Of the scanner; its ``fragment_scan_options`` are used, if it has them.
-        """
+        """Raise ValueError if values of `columns` cannot be read as they are."""
         for fragment in fragments:
             if not hasattr(fragment, "row_groups"):
                 continue

@@ -44,22 +44,11 @@ def is_network(filesystem: Any) -> bool:
 
 def open_over_network(
     dataset: ds.FileSystemDataset,
-    access: Access,
-    secrets: Sequence[str] = (),
-    plan: FilePlan | None = None,
+    access: Access,  # how often requests are made again, and what keeps what is read
+    secrets: Sequence[str] = (),  # that errors must not have
+    plan: FilePlan | None = None,  # of the files
 ) -> ds.FileSystemDataset:
-    """Return a dataset whose files are read through our layers; a local one as it is.
-
-    Parameters
-    ----------
-    dataset : pyarrow.dataset.FileSystemDataset
-    access : Access
-        How often requests are made again, and what keeps what is read.
-    secrets : sequence of str
-        That errors must not have.
-    plan : FilePlan, optional
-        Of the files.
-    """
+    """Return a dataset whose files are read through our layers; a local one as it is."""
     import pyarrow.dataset as ds
 
     filesystem = dataset.filesystem
@@ -113,7 +102,7 @@ def find_footers(filesystem: Any) -> FooterHandler | None:
 
 
 def find_revisions(filesystem: Any, fragments: Sequence[Any]) -> str:
-    """Return the revisions of Hugging Face that files are of, for states; empty if of none."""
+    """Return the revisions of Hugging Face's files, for states; empty for other files."""
     if getattr(filesystem, "handler", None) is None:
         return ""
     from arrowdl.loader._storage.revisions import name_revisions
@@ -167,18 +156,9 @@ def start_fetching(
     handler: FetchHandler,
     units: Sequence[ds.Fragment],
     list_prefixes: ListPrefixes,
-    readers: int,
+    readers: int,  # that fetch side by side, and share the memory and the requests
 ) -> FetchAhead:
-    """Fetch what is read of row groups, in their order.
-
-    Parameters
-    ----------
-    handler : FetchHandler
-    units : sequence of pyarrow.dataset.Fragment
-    list_prefixes : callable
-    readers : int
-        That fetch side by side, and share the memory and the requests.
-    """
+    """Fetch what is read of row groups, in their order."""
     from arrowdl.loader._storage.fetch_ahead import FETCH_BYTES, REQUESTS_AT_ONCE, FetchAhead
 
     fetched = FetchAhead(
@@ -193,24 +173,13 @@ def start_fetching(
 
 
 def scan_units(
-    handler: FetchHandler | None,
+    handler: FetchHandler | None,  # None: nothing is fetched ahead
     units: Sequence[ds.Fragment],
     list_prefixes: ListPrefixes,
     scan: Callable[[ds.Fragment], Iterator[T]],
-    readers: int,
+    readers: int,  # as in `start_fetching`
 ) -> Iterator[Iterator[T]]:
-    """Yield what `scan` yields of each of `units`, whose ranges are fetched ahead over a network.
-
-    Parameters
-    ----------
-    handler : FetchHandler, optional
-        None: nothing is fetched ahead.
-    units : sequence of pyarrow.dataset.Fragment
-    list_prefixes : callable
-    scan : callable
-    readers : int
-        As in `start_fetching`.
-    """
+    """Yield what `scan` returns for each of `units`, whose ranges are fetched ahead."""
     if handler is None:
         yield from map(scan, units)
         return
@@ -230,15 +199,12 @@ def list_prefixes(query: Query) -> list[str] | None:
     return [*paths, *find_columns(query.schema.names, [], query.filter)]
 
 
-def list_ranges(unit: ds.Fragment, prefixes: Sequence[str] | None) -> UnitRanges:
-    """Return where the column chunks of row groups are.
-
-    Parameters
-    ----------
-    unit : pyarrow.dataset.ParquetFileFragment
-    prefixes : sequence of str, optional
-        Paths of columns and of fields, joined by dots. None: all columns.
-    """
+def list_ranges(
+    unit: ds.Fragment,
+    # paths of columns and of fields, joined by dots. None: all columns
+    prefixes: Sequence[str] | None,
+) -> UnitRanges:
+    """Return where the column chunks of row groups are."""
     from arrowdl.loader._storage.held_ranges import Range
     from arrowdl.loader._storage.unit_ranges import UnitRanges, join_ranges
 

@@ -1,4 +1,4 @@
-"""Opens a pyarrow dataset: its files by row groups, or what is none of files as a stream."""
+"""Opens a pyarrow dataset: its files by row groups, or a dataset without files as a stream."""
 
 from __future__ import annotations
 
@@ -31,35 +31,18 @@ def open_dataset(
     columns: list[str] | None,
     filter: Any,
     memory_map: bool,
-    stamps: FileStamps | None = None,
+    stamps: FileStamps | None = None,  # of files whose footers have been read
+    # files and row groups that cannot be read now are added, and left out. None: their errors are
+    # raised
     left_out: list[Skipped] | None = None,
-    plan: FilePlan | None = None,
+    plan: FilePlan | None = None,  # of the files
+    # how the files of a dataset that a user gave are read over a network
     access: Access | None = None,
 ) -> Source:
     """Open a pyarrow dataset.
 
-    Parameters
-    ----------
-    dataset : pyarrow.dataset.Dataset
-    columns : list of str, optional
-    filter : pyarrow.dataset.Expression, optional
-    memory_map : bool
-    stamps : FileStamps, optional
-        Of files whose footers have been read.
-    left_out : list of Skipped, optional
-        Files and row groups that cannot be read now are added, and left out. None: their errors are
-        raised.
-    plan : FilePlan, optional
-        Of the files.
-    access : Access, optional
-        How the files of a dataset that a user gave are read over a network.
-
-    Raises
-    ------
-    TypeError
-        `filter` is no expression.
-    ValueError
-        The dataset does not have a column, or the plan is of something else.
+    Raises TypeError if `filter` is not an expression. Raises ValueError if the dataset lacks a
+    column, or the plan is of something else.
     """
     check_filter(filter)
     if columns is not None:

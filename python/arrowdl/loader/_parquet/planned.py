@@ -72,19 +72,14 @@ class _Handle:
 
 
 class PlannedUnit:
-    """Row groups of a file, or a whole file, as a fragment whose footer has not been read.
-
-    Parameters
-    ----------
-    file : PlannedFile
-    handle : _Handle
-    groups : tuple of int
-        Of the file; empty for a file without row groups.
-    plan : FilePlan
-    """
+    """Row groups of a file, or a whole file, as a fragment whose footer has not been read."""
 
     def __init__(
-        self, file: PlannedFile, handle: _Handle, groups: tuple[int, ...], plan: FilePlan
+        self,
+        file: PlannedFile,
+        handle: _Handle,
+        groups: tuple[int, ...],  # of the file; empty for a file without row groups
+        plan: FilePlan,
     ) -> None:
         self.file = file
         self.path = file.path
@@ -131,20 +126,13 @@ def materialize(fragment: Any) -> ds.Fragment:
 
 
 def make_units(
-    plan: FilePlan, dataset: ds.FileSystemDataset, partitions: Mapping[str, Any], filter: Any
+    plan: FilePlan,
+    dataset: ds.FileSystemDataset,  # with the format and the file system of the files
+    # the columns of directories, by path; empty for a path that it lacks
+    partitions: Mapping[str, Any],
+    filter: Any,  # files whose partitions it excludes are left out, as a dataset does
 ) -> list[PlannedUnit]:
-    """Return the units of a plan in the order of its rows; nothing is read.
-
-    Parameters
-    ----------
-    plan : FilePlan
-    dataset : pyarrow.dataset.FileSystemDataset
-        With the format and the file system of the files.
-    partitions : mapping of str to pyarrow.dataset.Expression
-        Of each path; of files that are none of these, the columns of directories.
-    filter : pyarrow.dataset.Expression, optional
-        Files whose partitions it excludes are left out, as a dataset does.
-    """
+    """Return the units of a plan in the order of its rows; nothing is read."""
     files = [(file, _find_partition(file.path, plan, partitions)) for file in plan.files]
     kept = None if filter is None else _list_kept(dataset, files, filter)
     units = []
@@ -180,10 +168,7 @@ def _list_kept(
 def describe_dataset(dataset: ds.FileSystemDataset) -> PlannedTable:
     """Return what a plan has of a dataset that a user gave: its rows are those of no other.
 
-    Raises
-    ------
-    TypeError
-        A plan would be of no use.
+    Raises TypeError if a plan would be of no use.
     """
     import pyarrow.dataset as ds
 
@@ -210,19 +195,11 @@ def _list_chosen(fragment: ds.Fragment) -> list[int] | None:
 
 
 def list_files(
-    fragments: Sequence[Any], counts: Sequence[int], find_stamp: Callable[[str], Stamp]
+    fragments: Sequence[Any],  # the units
+    counts: Sequence[int],  # rows of each that the filter keeps
+    find_stamp: Callable[[str], Stamp],  # takes a path
 ) -> tuple[PlannedFile, ...]:
-    """Return the files of units.
-
-    Parameters
-    ----------
-    fragments : sequence of pyarrow.dataset.Fragment
-        The units.
-    counts : sequence of int
-        Rows of each that the filter keeps.
-    find_stamp : callable
-        Takes a path.
-    """
+    """Return the files of units."""
     files: dict[str, list[int]] = {}
     for i, fragment in enumerate(fragments):
         files.setdefault(fragment.path, []).append(i)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("arrowdl.loader")
 
-# A call takes as long as the decoding of so many values, and a column of a row group in the footer
-# as long as that of so many: pyarrow is faster where a call has fewer of them.
+# The values whose decoding takes as long as a call, and as long as a column of a row group in the
+# footer: pyarrow is faster where a call has fewer of them.
 _FEWEST_VALUES = 2**18
 _VALUES_OF_FOOTER = 3_000
-# Of a larger row group the rows are decoded part by part.
+# The rows of a larger row group are decoded part by part.
 _MOST_BYTES = 2**27
 
 # Files whose footers are kept.
@@ -42,28 +42,19 @@ in_forked_child(_after_fork_in_child)
 class PolarsDecoder:
     """Decodes columns of row groups of local Parquet files.
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        Of the columns that are read.
-
-    Attributes
-    ----------
-    names : list of str
-        The columns that it decodes: those of integers, of floats of 32 and 64 bits and of bools, in
-        which polars and Arrow have the same values.
-
-    Raises
-    ------
-    ImportError
-        polars is not installed.
+    Raises ImportError if polars is not installed.
     """
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,  # of the columns that are read
+    ) -> None:
         self._polars = import_polars()
         self._schema = schema
         self._frames: dict[str, Any] = {}
         self._has_failed = False
+        # the columns that it decodes: those of integers, of floats of 32 and 64 bits and of bools,
+        # in which polars and Arrow have the same values
         self.names = [
             field.name for field in schema if _is_plain(field.type) and not _is_pattern(field.name)
         ]
@@ -122,10 +113,7 @@ class PolarsDecoder:
 def import_polars() -> Any:
     """Return the module.
 
-    Raises
-    ------
-    ImportError
-        With what to install.
+    Raises ImportError: with what to install.
     """
     try:
         import polars

@@ -34,16 +34,12 @@ def drop_ranges(fragment: Any) -> ds.Fragment:
     return remake_fragment(fragment, fragment.format, fragment.filesystem, own.expression)
 
 
-def prune(units: Sequence[Any], filter: Any, schema: pa.Schema) -> Sequence[int]:
-    """List those of the units of one file, row groups, of which a filter may keep rows.
-
-    Parameters
-    ----------
-    units : sequence of pyarrow.dataset.Fragment
-    filter : pyarrow.dataset.Expression, optional
-    schema : pyarrow.Schema
-        Of the dataset.
-    """
+def prune(
+    units: Sequence[Any],
+    filter: Any,
+    schema: pa.Schema,  # of the dataset
+) -> Sequence[int]:
+    """List those of the units of one file, row groups, of which a filter may keep rows."""
     bounds = None
     if units and hasattr(units[0], "row_groups"):
         fragment = units[0]

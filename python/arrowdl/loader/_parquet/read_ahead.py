@@ -10,28 +10,17 @@ from arrowdl.loader._parquet.scan_limits import ScanLimits
 
 
 def read_ahead(
-    scans: Sequence[Sequence[int]],
-    measure: Callable[[Sequence[int]], float],
+    scans: Sequence[Sequence[int]],  # the units of each
+    measure: Callable[[Sequence[int]], float],  # returns the bytes of a scan
+    # starts a scan, of which it gets the units and the number of units in the scans before it
     open_scan: Callable[[Sequence[int], int], _core.DeviceStream],
-    make_empty: Callable[[], _core.DeviceArray],
+    make_empty: Callable[[], _core.DeviceArray],  # returns no rows of the scans' schema
     limits: ScanLimits,
 ) -> Iterator[_core.DeviceArray]:
     """Read scans in their order.
 
     Each of several readers starts one scan. It reads ahead when some rows were taken: at the
     beginning, all readers wait for the first rows of each other.
-
-    Parameters
-    ----------
-    scans : sequence of sequences of int
-        The units of each.
-    measure : callable
-        Returns the bytes of a scan.
-    open_scan : callable
-        Starts a scan, of which it gets the units and the number of units in the scans before it.
-    make_empty : callable
-        Returns no rows of the scans' schema.
-    limits : ScanLimits
     """
     waiting = deque(scans)
     begin = 0
@@ -48,7 +37,7 @@ def read_ahead(
             begin += len(units)
 
     start(may_be_more=limits.readers == 1)
-    yield make_empty()  # who asks for the schema waits for no row, nor do the other readers
+    yield make_empty()  # for the schema, without a wait for rows or other readers
     while waiting or opened:
         start(may_be_more=limits.readers == 1)
         stream, _ = opened[0]

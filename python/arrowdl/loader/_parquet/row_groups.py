@@ -1,6 +1,6 @@
 """`RowGroupFiles`: row groups of local Parquet files, read without a scanner.
 
-A scanner opens each file anew and passes each batch through a query, which takes longer than the
+A scanner opens each file again and passes each batch through a query, which takes longer than the
 decoding if files are small.
 """
 
@@ -26,36 +26,26 @@ if TYPE_CHECKING:
 _THREADED_BYTES = 2**20
 # A column is read in parts of this size, not as a whole.
 _BUFFER_BYTES = 2**16
-# Of a larger row group, one array cannot hold the bytes of a column of strings.
+# One array cannot hold the bytes of a column of strings of a larger row group.
 _WHOLE_BYTES = 2**30
 # Small files of a scan are joined up to this size. The first scan, which is small, comes early.
 _JOINED_BYTES = 2**20
 
 
 class RowGroupFiles:
-    """Reads row groups of the files of a dataset, where a scanner would return the same batches.
-
-    Parameters
-    ----------
-    dataset : pyarrow.dataset.FileSystemDataset
-    query : Query
-        Without a filter, with columns that are no fields of others.
-    decoder : {'pyarrow', 'polars'}
-        What decodes the columns that it can decode; pyarrow decodes the others.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        Of the batches.
-    """
+    """Reads row groups of the files of a dataset, where a scanner would return the same batches."""
 
     def __init__(
-        self, dataset: ds.FileSystemDataset, query: Query, decoder: str = "pyarrow"
+        self,
+        dataset: ds.FileSystemDataset,
+        query: Query,  # without a filter, with columns that are not fields of others
+        # what decodes the columns that it can decode; pyarrow decodes the others
+        decoder: str = "pyarrow",
     ) -> None:
         self._columns = query.columns
         unit = dataset.format.read_options.coerce_int96_timestamp_unit
         self._options: dict[str, Any] = {"coerce_int96_timestamp_unit": unit}
-        self.schema = query.project(dataset)
+        self.schema = query.project(dataset)  # of the batches
         self._polars = PolarsDecoder(self.schema) if decoder == "polars" else None
         self._footers: dict[
             str, pq.FileMetaData | None
@@ -95,21 +85,12 @@ class RowGroupFiles:
     def read(
         self,
         fragments: Sequence[ds.Fragment],
-        rows: int,
-        check: Check,
+        rows: int,  # of a batch, at most
+        check: Check,  # see `scans.scan`
         find_damage: Callable[[int], str],
         note: NotePath | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of fragments that `can_read` accepts, as `scans.scan` does.
-
-        Parameters
-        ----------
-        fragments : sequence of pyarrow.dataset.Fragment
-        rows : int
-            Of a batch, at most.
-        check, find_damage, note
-            As of `scans.scan`.
-        """
+        """Yield the batches of fragments that `can_read` accepts, as `scans.scan` does."""
         paths = [fragment.path for fragment in fragments]
         joined = _Joined(self.schema, rows)
         is_one_by_one = note is not None or any(map(_has_dictionary, self.schema.types))
@@ -250,20 +231,13 @@ def _is_read_whole(group: pq.RowGroupMetaData, rows: int) -> bool:
 
 
 class _Joined:
-    """Joins batches of small files, which take longer to hand over than to copy.
+    """Joins batches of small files, which take longer to hand over than to copy."""
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-    rows : int
-        Of a batch, at most.
-
-    Attributes
-    ----------
-    is_full : bool
-    """
-
-    def __init__(self, schema: pa.Schema, rows: int) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        rows: int,  # of a batch, at most
+    ) -> None:
         self._schema = schema
         self._most_rows = rows
         self._batches: list[pa.RecordBatch] = []
@@ -339,7 +313,7 @@ def _has_field(schema: pa.Schema, field: pa.Field) -> bool:
     i = schema.get_field_index(field.name)
     if i < 0 or not schema.field(i).type.equals(field.type):
         return False
-    # Of several row groups, pyarrow.parquet cannot join dictionaries within lists and structs.
+    # pyarrow.parquet cannot join dictionaries within lists and structs of several row groups.
     return pa.types.is_dictionary(field.type) or not _has_dictionary(field.type)
 
 

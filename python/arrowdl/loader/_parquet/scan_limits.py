@@ -18,8 +18,8 @@ DECODE_ROWS = 131_072
 _WIDE_BATCH_ROWS = 8_192
 _NARROW_COLUMN = 64
 _SMALL_UNIT = 2**20
-# Of local files, a scan has at most so many times the units of all scans before it: what is done
-# for each of its files before it begins delays its first rows.
+# A scan of local files has at most this many times the units of all scans before it: the work for
+# each of its files before it begins delays its first rows.
 _GROWTH = 4
 
 
@@ -62,7 +62,7 @@ class ScanLimits(NamedTuple):
         for i, (unit, size, path) in enumerate(zip(units, sizes, paths, strict=True)):
             files.add(path)
             if not scans or room < size or len(files) > self.files or len(scans[-1]) == most:
-                # Of several readers, each first needs one row group, and all wait for each other.
+                # Each of several readers first needs one row group, and all wait for each other.
                 room = 0.0 if self.readers > 1 and not scans else self.nbytes
                 most = max(1, _GROWTH * i) if self.grows and size > 0 else math.inf
                 scans.append([])
@@ -74,7 +74,8 @@ class ScanLimits(NamedTuple):
     def has_room(self, opened: Sequence[float], nbytes: float) -> bool:
         """Whether a scan of `nbytes` may start beside those that are open: one may always.
 
-        Of a single reader two may, so that the next row group is decoded ahead, however large.
+        Two scans of a single reader may, so that the next row group is decoded ahead, however
+        large.
         """
         if len(opened) < (2 if self.readers == 1 else 1):
             return True
@@ -93,28 +94,15 @@ FETCHED = ScanLimits(SCAN_BYTES // 16, 1, 8)
 
 
 def choose_limits(
+    # bytes of each unit, of row groups that are read without a scanner
     sizes: Sequence[float] | None,
     *,
-    is_local: bool,
-    is_fetched: bool,
-    largest_share: float,
-    decoder: str = "pyarrow",
+    is_local: bool,  # whether the files are on the local file system
+    is_fetched: bool,  # whether row groups are fetched ahead, over a network
+    largest_share: float,  # the share of the bytes that the largest column has
+    decoder: str = "pyarrow",  # what decodes most columns
 ) -> ScanLimits:
-    """Return the limits of the scans of a dataset.
-
-    Parameters
-    ----------
-    sizes : sequence of float, optional
-        Bytes of each unit, of row groups that are read without a scanner.
-    is_local : bool
-        Whether the files are on the local file system.
-    is_fetched : bool
-        Whether row groups are fetched ahead, over a network.
-    largest_share : float
-        The share of the bytes that the largest column has.
-    decoder : {'pyarrow', 'polars'}
-        What decodes most columns.
-    """
+    """Return the limits of the scans of a dataset."""
     if not is_local:
         return FETCHED if is_fetched else REMOTE
     if sizes is None:
@@ -151,24 +139,14 @@ def count_batch_rows(
 def plan_batches(
     row_bytes: float,
     columns: int,
-    ahead: int,
+    ahead: int,  # batches of `batch_bytes` that may be decoded in parallel
     batch_bytes: int = BATCH_BYTES,
     *,
+    # whether the scanner decodes row groups as a whole, as of Parquet files: their number is that
+    # of the rows ahead, and small batches would only be slices, each of which takes time
     joins: bool = False,
 ) -> tuple[int, int]:
-    """Return the rows of the batches of a scan, and how many it reads ahead.
-
-    Parameters
-    ----------
-    row_bytes : float
-    columns : int
-    ahead : int
-        Batches of `batch_bytes` that may be decoded in parallel.
-    batch_bytes : int
-    joins : bool
-        Whether the scanner decodes row groups as a whole, as of Parquet files: their number is that
-        of the rows ahead, and small batches would only be slices, each of which takes time.
-    """
+    """Return the rows of the batches of a scan, and how many it reads ahead."""
     budget = ahead * batch_bytes
     rows = count_batch_rows(row_bytes, columns, budget, batch_bytes)
     readahead = max(1, int(budget / max(batch_bytes, rows * row_bytes)))

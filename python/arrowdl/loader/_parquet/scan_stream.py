@@ -26,13 +26,7 @@ if TYPE_CHECKING:
 
 
 class Scan:
-    """Opens streams of a dataset that is not made of files, or has scan options of its own.
-
-    Parameters
-    ----------
-    dataset : pyarrow.dataset.Dataset
-    query : Query
-    """
+    """Opens streams of a dataset that is not made of files, or has scan options of its own."""
 
     def __init__(self, dataset: ds.Dataset, query: Query) -> None:
         self._dataset = dataset

@@ -48,29 +48,19 @@ _NAMING = (RetriedError, FileChangedError, RowCountError)
 _FILES_AT_ONCE = 3
 # Files or parts that are read again after an error; more than a scan reads ahead.
 _MOST_CANDIDATES = 64
-# Of IPC files that are scanned together.
+# The limits of IPC files that are scanned together.
 _GROUP_PARTS = 64
 _GROUP_BYTES = 2**25
 
 
 @dataclass(frozen=True)
 class Query:
-    """What is read of each fragment of a dataset.
+    """What is read of each fragment of a dataset."""
 
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        Of the dataset.
-    columns : list of str, optional
-    filter : pyarrow.dataset.Expression, optional
-    memory_map : bool
-        Whether local IPC files are mapped.
-    """
-
-    schema: pa.Schema
+    schema: pa.Schema  # of the dataset
     columns: list[str] | None
     filter: Any
-    memory_map: bool = True
+    memory_map: bool = True  # whether local IPC files are mapped
 
     @property
     def column_names(self) -> list[str]:

@@ -8,12 +8,7 @@ from typing import Any
 
 
 class WholeBatch:
-    """The only item of a batch that needs no collating.
-
-    Parameters
-    ----------
-    batch : tree
-    """
+    """The only item of a batch that needs no collating."""
 
     def __init__(self, batch: Any) -> None:
         self.batch = batch
@@ -25,16 +20,13 @@ def is_in_worker() -> bool:
     return torch_data is not None and torch_data.get_worker_info() is not None
 
 
-def collates_by_default(caller: FrameType | None) -> bool:
+def collates_by_default(
+    caller: FrameType | None,  # of the function that called `__getitems__`
+) -> bool:
     """Whether `caller` is a DataLoader that stacks items with its default collate function.
 
     A dataset is not told the DataLoader's ``collate_fn``; the fetcher that calls `__getitems__`
     knows it. A ``torch.utils.data.Subset`` between them passes on what it gets.
-
-    Parameters
-    ----------
-    caller : frame
-        Of the function that called `__getitems__`.
     """
     torch_data = sys.modules.get("torch.utils.data")
     while caller is not None and torch_data is not None:
@@ -47,11 +39,9 @@ def collates_by_default(caller: FrameType | None) -> bool:
 
 
 def _register() -> bool:
-    """Make ``default_collate([WholeBatch(batch)])`` return the batch; return whether it does.
-
-    Source: PyTorch's documentation of ``torch.utils.data.default_collate``, whose registry of
-    functions by type is ``default_collate_fn_map``.
-    """
+    """Make ``default_collate([WholeBatch(batch)])`` return the batch; return whether it does."""
+    # Source: PyTorch's documentation of ``torch.utils.data.default_collate``, whose registry of
+    # functions by type is ``default_collate_fn_map``.
     collate = sys.modules.get("torch.utils.data._utils.collate")
     registry = getattr(collate, "default_collate_fn_map", None)
     if registry is None:

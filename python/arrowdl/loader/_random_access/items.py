@@ -9,21 +9,15 @@ from typing import Any
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
 
 
-def split_rows(batch: Any, rows: int) -> list[Any]:
+def split_rows(
+    batch: Any,  # of tensors whose first dimension is the rows, in mappings, tuples and lists
+    rows: int,
+) -> list[Any]:
     """Return the rows of a batch, each a tree like the batch, without the dimension of rows.
 
     A row of a ragged pair (values, offsets) is the values of the row.
 
-    Parameters
-    ----------
-    batch : tree
-        Of tensors whose first dimension is the rows, in mappings, tuples and lists.
-    rows : int
-
-    Raises
-    ------
-    ValueError
-        A leaf has another number of rows, or is no tensor.
+    Raises ValueError if a leaf has another number of rows, or is not a tensor.
     """
     if isinstance(batch, Mapping):
         parts = [split_rows(value, rows) for value in batch.values()]

@@ -47,9 +47,9 @@ class MapDataset:
     batches to ``collate_fn``.
 
     Tables, frames and mapped files are gathered in place. Row groups of other files are decoded
-    when they are needed, and kept, each process up to the same number of bytes.
+    when they are needed, and cached: each process up to the same number of bytes.
 
-    Threads may read at once. A pickle has the source (paths, if it has paths), and no cache.
+    Threads may read at the same time. A pickle has the source (its paths, if any), and no cache.
     """
 
     def __init__(self, pipeline: Pipeline, batch_size: int, cache_bytes: int) -> None:
@@ -58,7 +58,7 @@ class MapDataset:
                 "map_dataset() returns the rows that are asked for, and filter() drops rows: call "
                 "map_dataset() on the Loader without it, or give a filter= of files"
             )
-        # A batch is read when it is asked for, by the thread that asks.
+        # The thread that requests a batch reads it.
         options = replace(
             pipeline.options,
             batch_size=batch_size,
@@ -113,8 +113,7 @@ class MapDataset:
         IndexError
             There is no such row.
         TypeError
-            The row numbers are no integers. A mask is none; ``numpy.flatnonzero(mask)`` are its
-            rows.
+            The row numbers are not integers. For a mask, pass ``numpy.flatnonzero(mask)``.
         OSError
             A file has changed since the Loader was made.
         RuntimeError
@@ -238,10 +237,7 @@ def _describe_batch(index: int) -> str:
 def open_map_dataset(pipeline: Pipeline, batch_size: int, cache_bytes: int) -> MapDataset:
     """Make what `Loader.map_dataset` returns.
 
-    Raises
-    ------
-    TypeError
-        As there.
+    Raises TypeError as `AdaptedReader.map_dataset` does.
     """
     if pipeline.options.pack is not None:
         raise TypeError(

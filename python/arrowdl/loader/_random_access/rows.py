@@ -13,18 +13,13 @@ from arrowdl.loader._sources.base import IndexedSource
 class Rows(Protocol):
     """The rows of a source."""
 
-    def take(self, numbers: _core.DeviceArray) -> tuple[_core.DeviceArray, bool]:
+    def take(
+        self,
+        numbers: _core.DeviceArray,  # of `read_row_numbers`
+    ) -> tuple[_core.DeviceArray, bool]:
         """Return the rows with `numbers`, in that order, and whether their memory has other users.
 
-        Parameters
-        ----------
-        numbers : DeviceArray
-            Of `read_row_numbers`.
-
-        Raises
-        ------
-        OSError
-            A file has changed.
+        Raises OSError if a file has changed.
         """
 
     def clear(self) -> None:

@@ -9,21 +9,13 @@ from collections.abc import Callable
 from arrowdl.loader._epoch.read import Order
 
 
-def seed_reads(seed: int) -> Callable[[str, int | None], int]:
-    """Return what derives a new seed at each call: a sampler has no steps that count.
+def seed_reads(
+    seed: int,  # of the Loader
+) -> Callable[[str, int | None], int]:
+    """Return a `find_seed` of `Draws` with a new seed at each call: a sampler has no steps.
 
     In a worker of a DataLoader it depends on the worker's seed, which torch draws for each
     iteration: otherwise new workers would draw the same in each epoch.
-
-    Parameters
-    ----------
-    seed : int
-        Of the Loader.
-
-    Returns
-    -------
-    callable
-        As of `Draws`.
     """
     reads = itertools.count()
     order = Order(seed, None)

@@ -22,15 +22,14 @@ class UnitCache:
     """The units of a source that were used last: row groups, or whole files.
 
     Threads may use it at once. They read different units at the same time, and each unit once.
-
-    Parameters
-    ----------
-    source : IndexedSource
-    limit : int
-        Bytes of the units that are kept. One unit is kept whatever its size, unless this is 0.
     """
 
-    def __init__(self, source: IndexedSource, limit: int) -> None:
+    def __init__(
+        self,
+        source: IndexedSource,
+        # bytes of the units that are kept. One unit is kept whatever its size, unless this is 0
+        limit: int,
+    ) -> None:
         self._source = source
         self._limit = limit
         self._starts = [0, *accumulate(source.units)]
@@ -107,10 +106,7 @@ class UnitCache:
     def _claim(
         self, units: Sequence[int], own: dict[int, Loading]
     ) -> tuple[list[tuple[int, Arrays]], list[tuple[int, Loading]]]:
-        """Return the units that are kept, and those that other threads read.
-
-        The rest is added to `own`, for this thread to read.
-        """
+        """Return the cached units, and those that other threads read; add the rest to `own`."""
         kept, others = [], []
         with self._lock:
             for unit in units:
@@ -173,13 +169,7 @@ def _measure(arrays: Arrays) -> int:
 
 
 def _cut(stream: Iterator[_core.DeviceArray], counts: Iterable[int]) -> Iterator[Arrays]:
-    """Cut the arrays of `stream` into parts of `counts` rows.
-
-    Raises
-    ------
-    OSError
-        The stream has another number of rows.
-    """
+    """Cut the arrays of `stream` into parts of `counts` rows, or raise OSError."""
     rest: _core.DeviceArray | None = None
     for count in counts:
         arrays: Arrays = []

@@ -2,7 +2,7 @@
 
 pyarrow leaves them out by all of a filter, and takes bounds for those of all values. They are not:
 statistics leave NaN out, and zeros of both signs have bounds of either sign. So a Loader gives
-pyarrow conditions that are no narrower than its filter, whatever statistics do not tell, and asks
+pyarrow conditions that are not narrower than its filter, whatever statistics do not tell, and asks
 the filter itself of each row.
 """
 
@@ -45,23 +45,16 @@ _NEGATED = {
 }
 
 
-def find_bounds(filter: Any, schema: pa.Schema, *, counts_nulls: bool = True) -> Any:
+def find_bounds(
+    filter: Any,
+    # of the columns whose statistics may be compared, with the types that these have
+    schema: pa.Schema,
+    *,
+    counts_nulls: bool = True,  # whether statistics tell if there are nulls
+) -> Any:
     """Return an expression that is true of each row that `filter` keeps, if not only of these.
 
-    It consists of comparisons that statistics decide rightly.
-
-    Parameters
-    ----------
-    filter : pyarrow.dataset.Expression, optional
-    schema : pyarrow.Schema
-        Of the columns whose statistics may be compared, with the types that these have.
-    counts_nulls : bool
-        Whether statistics tell if there are nulls.
-
-    Returns
-    -------
-    pyarrow.dataset.Expression or None
-        None if all rows may be kept.
+    It consists of comparisons that statistics decide rightly; None if all rows may be kept.
     """
     tree = None if filter is None else read_expression(filter)
     try:
@@ -94,21 +87,11 @@ def _reads(part: Any, columns: Set[str]) -> bool:
 
 
 class Partition(NamedTuple):
-    """What a partition expression says of all rows of a file.
+    """What a partition expression says of all rows of a file."""
 
-    Attributes
-    ----------
-    constants : set of str
-        The columns of which it says the one value, or that they are null.
-    expression : pyarrow.dataset.Expression
-        What says so.
-    has_ranges : bool
-        Whether it said more, such as a range, which need not hold for NaN.
-    """
-
-    constants: set[str]
-    expression: Any
-    has_ranges: bool
+    constants: set[str]  # the columns of which it says the one value, or that they are null
+    expression: Any  # what says so
+    has_ranges: bool  # whether it said more, such as a range, which need not hold for NaN
 
 
 def read_partition(expression: Any) -> Partition:
@@ -150,15 +133,13 @@ def _is_constant(part: Any) -> bool:
 
 
 class _Bounds:
-    """Finds the bounds of the parts of a filter.
+    """Finds the bounds of the parts of a filter."""
 
-    Parameters
-    ----------
-    schema, counts_nulls
-        As of `find_bounds`.
-    """
-
-    def __init__(self, schema: pa.Schema, counts_nulls: bool) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,  # see `find_bounds`
+        counts_nulls: bool,
+    ) -> None:
         self._schema = schema
         self._counts_nulls = counts_nulls
 
@@ -184,10 +165,8 @@ class _Bounds:
         return None
 
     def _join(self, node: Call, parts: list[Any], is_negated: bool) -> Any:
-        """Join what bounds the operands of an "and" or "or": of the latter, all have to be bounded.
-
-        The negation of one is the other, of the negations.
-        """
+        """Join the bounds of the operands of an "and", or of an "or" if all operands have them."""
+        # The negation of an "and" is the "or" of the negations, and the reverse.
         is_all = (node.function == "and_kleene") != is_negated
         if is_all:
             return combine([part for part in parts if part is not None])

@@ -35,15 +35,15 @@ class Dictionaries:
 
     A tensor has the codes without the dictionary: if the dictionary changed between batches, the
     same code would have several meanings.
-
-    Parameters
-    ----------
-    grows : bool
-        Whether later rows may add values, which get codes of their own. Only where every rank reads
-        all rows in one order: two parts that add values may add others.
     """
 
-    def __init__(self, *, grows: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        # whether later rows may add values, which get codes of their own. Only where every rank
+        # reads all rows in one order: two parts that add values may add others
+        grows: bool = False,
+    ) -> None:
         self._grows = grows
         self._known: dict[str, pa.Array] = {}
 

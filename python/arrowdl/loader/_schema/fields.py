@@ -19,15 +19,7 @@ def find_paths(columns: Sequence[str], schema: Any) -> list[Path]:
 
     A column whose own name has the dots comes before a field.
 
-    Parameters
-    ----------
-    columns : sequence of str
-    schema : pyarrow.Schema
-
-    Raises
-    ------
-    ValueError
-        A name is not exactly one column or field.
+    Raises ValueError if a name is not exactly one column or field.
     """
     return [_find_path(name, schema) for name in columns]
 

@@ -89,10 +89,7 @@ def keep_rows(
 def apply_filter(table: pa.Table, filter: Any) -> pa.Table:
     """Return the rows of a table that `filter` keeps; string and binary views are strings then.
 
-    Raises
-    ------
-    OptionError
-        The filter cannot be evaluated.
+    Raises OptionError if the filter cannot be evaluated.
     """
     import pyarrow as pa
 

@@ -60,35 +60,20 @@ def _read_schema(fragment: ds.Fragment) -> tuple[str, pa.Schema]:
 
 
 class Unified(NamedTuple):
-    """The columns of all files.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-    drifted : set of str
-        Columns that have other types in some files, and that are not read.
-    """
+    """The columns of all files."""
 
     schema: pa.Schema
-    drifted: set[str]
+    drifted: set[str]  # columns that have other types in some files, and that are not read
 
 
 def unify_schemas(
-    schemas: Sequence[tuple[str, pa.Schema]], is_read: Callable[[str], bool] = is_any
+    schemas: Sequence[tuple[str, pa.Schema]],  # path and schema of each file
+    is_read: Callable[[str], bool] = is_any,  # whether a column is read
 ) -> Unified:
     """Return the columns of all files; a column that is not read may have several types.
 
-    Parameters
-    ----------
-    schemas : sequence of (str, pyarrow.Schema)
-        Path and schema of each file.
-    is_read : callable
-        Whether a column is read.
-
-    Raises
-    ------
-    ValueError
-        A column that is read has two types, or a file has two columns of this name.
+    Raises ValueError if a column that is read has two types, or a file has two columns of this
+    name.
     """
     import pyarrow as pa
 

@@ -10,16 +10,7 @@ if TYPE_CHECKING:
 
 
 class Vocabulary:
-    """Code tables by column name: a code is the index of its value.
-
-    Parameters
-    ----------
-    tables : dict of str to pyarrow.Array
-
-    Attributes
-    ----------
-    tables : dict of str to pyarrow.Array
-    """
+    """Code tables by column name: a code is the index of its value."""
 
     def __init__(self, tables: dict[str, pa.Array]) -> None:
         self.tables = tables
@@ -29,12 +20,8 @@ class Vocabulary:
     def of_user(cls, values: Mapping[str, Any] | None) -> Vocabulary:
         """Read the `vocabulary` of a `Loader`.
 
-        Raises
-        ------
-        TypeError
-            It is no mapping from column name to values.
-        ValueError
-            Values are null, or not distinct.
+        Raises TypeError if it is not a mapping from column name to values, ValueError if values are
+        null, or not distinct.
         """
         if values is None:
             return cls({})
@@ -46,7 +33,7 @@ class Vocabulary:
         return cls({str(name): _read_values(name, own) for name, own in values.items()})
 
     def check_names(self, columns: Sequence[str]) -> None:
-        """Raise ValueError if a table is of none of `columns`."""
+        """Raise ValueError if a table belongs to none of `columns`."""
         for name in self.tables:
             if name not in columns:
                 known = list(dict.fromkeys(columns))
@@ -69,10 +56,7 @@ class Vocabulary:
         Columns may be dictionaries or plain values. Indices of dictionaries keep their type if it
         holds the codes; plain values get int32.
 
-        Raises
-        ------
-        ValueError
-            A value is not in its table; names the file at `path`, if given.
+        Raises ValueError if a value is not in its table; names the file at `path`, if given.
         """
         import pyarrow as pa
 
@@ -196,10 +180,8 @@ class TableBuilder:
     def add(self, dictionary: pa.Array) -> None:
         """Add a dictionary.
 
-        Raises
-        ------
-        pyarrow.ArrowNotImplementedError
-            The values have a type that pyarrow does not compare, such as structs.
+        Raises pyarrow.ArrowNotImplementedError: the values have a type that pyarrow does not
+        compare, such as structs.
         """
         import pyarrow as pa
         import pyarrow.compute as pc

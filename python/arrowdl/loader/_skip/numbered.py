@@ -21,26 +21,19 @@ _ALONE = 8  # units that are read one by one after an error, before several are 
 
 
 class NumberedSource(WrappedSource):
-    """Rows of another source with their numbers; a unit that cannot be read is missing as a whole.
+    """Rows of another source with their numbers, without units that cannot be read."""
 
-    Parameters
-    ----------
-    source : IndexedSource
-    first : int
-        Number of its first row.
-    faults : Faults, optional
-
-    Attributes
-    ----------
-    failures : dict of int to Exception
-        Of the units that could not be read so far.
-    """
-
-    def __init__(self, source: IndexedSource, first: int, faults: Faults | None = None) -> None:
+    def __init__(
+        self,
+        source: IndexedSource,
+        first: int,  # number of its first row
+        faults: Faults | None = None,
+    ) -> None:
         self._faults = faults or Faults()
         super().__init__(source)
         self._first = first
         self._starts = [0, *accumulate(source.units)]
+        # of the units that could not be read so far
         self.failures: dict[int, Exception] = dict(self._faults.lost)
 
     def _adopt(self, source: IndexedSource) -> None:
@@ -181,7 +174,7 @@ class NumberedSource(WrappedSource):
         for row in dict.fromkeys(i * self.num_rows // SAMPLES for i in range(SAMPLES)):
             unit = bisect_right(self._starts, row) - 1
             wanted.setdefault(unit, []).append(row - self._starts[unit])
-        # Of many units that cannot be read, others may be good.
+        # If many units cannot be read, others may be good.
         others = {unit: [0] for unit, rows in enumerate(self.units) if rows and unit not in wanted}
         for unit, rows in (*wanted.items(), *others.items()):
             if unit not in self.failures:
@@ -204,13 +197,7 @@ class NumberedSource(WrappedSource):
 def _cut(
     stream: Iterator[_core.DeviceArray], counts: Iterable[int]
 ) -> Iterator[list[_core.DeviceArray]]:
-    """Cut the arrays of `stream` into units of `counts` rows, each whole.
-
-    Raises
-    ------
-    OSError
-        The stream ends before.
-    """
+    """Cut the arrays of `stream` into whole units of `counts` rows, or raise OSError at its end."""
     rest: _core.DeviceArray | None = None
     for count in counts:
         arrays: list[_core.DeviceArray] = []

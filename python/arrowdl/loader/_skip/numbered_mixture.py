@@ -19,16 +19,10 @@ from arrowdl.loader._skipped import Report
 
 
 def number_mixture(
-    mixture: MixedSource, faults: Sequence[Faults] = ()
+    mixture: MixedSource,
+    faults: Sequence[Faults] = (),  # of each of its sources
 ) -> tuple[MixedSource, NumberedMixture]:
-    """Return the rows of a mixture with their numbers as the column `NUMBER`.
-
-    Parameters
-    ----------
-    mixture : MixedSource
-    faults : sequence of Faults, optional
-        Of each of its sources.
-    """
+    """Return the rows of a mixture with their numbers as the column `NUMBER`."""
     faults = faults or [Faults() for _ in mixture.members]
     firsts = list(accumulate((member.source.num_rows for member in mixture.members), initial=0))
     made = mixture.with_members(

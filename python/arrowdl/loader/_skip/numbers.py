@@ -16,17 +16,12 @@ Place = tuple[str, int]  # path, and row of the file
 
 
 class Numbered(Protocol):
-    """What the numbers of rows mean.
-
-    Attributes
-    ----------
-    has_failures : bool
-        Whether rows could not be read so far.
-    """
+    """What the numbers of rows mean."""
 
     @property
     @abstractmethod
-    def has_failures(self) -> bool: ...
+    def has_failures(self) -> bool:
+        """Whether rows could not be read so far."""
 
     def report_missing(self, numbers: Sequence[Any]) -> Report:
         """Say why the rows with `numbers`, of `strip_missing`, could not be read."""

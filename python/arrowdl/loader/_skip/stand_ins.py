@@ -17,18 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class Faults:
-    """What is known of a source before its rows are read.
+    """What is known of a source before its rows are read."""
 
-    Attributes
-    ----------
-    lost : mapping of int to Exception
-        Units that are not read, since the lengths of their rows are unknown.
-    make_column : callable, optional
-        Takes a field and a unit. Returns what stands in for the rows of a unit that cannot be read,
-        or None for nulls.
-    """
-
+    # units that are not read, since the lengths of their rows are unknown
     lost: Mapping[int, Exception] = field(default_factory=dict)
+    # takes a field and a unit. Returns what stands in for the rows of a unit that cannot be read,
+    # or None for nulls
     make_column: Callable[[pa.Field, int], pa.Array | None] | None = None
 
 

@@ -10,7 +10,7 @@ from arrowdl.loader._sources.base import Source, count_member_rows
 from arrowdl.loader._stats import Stats
 
 _MOST_KEPT = 1_000  # entries of `Stats.skipped`
-# Without `Skip.max_rows`: one of so many rows, and rows of a stream.
+# Without `Skip.max_rows`: one of this many rows, and rows of a stream.
 _SHARE = 10
 _MOST_OF_STREAMS = 10_000
 
@@ -28,28 +28,16 @@ def add_entry(stats: Stats, entry: Skipped) -> None:
 
 
 class Tally:
-    """Counts the rows that are skipped in an epoch, or in a pass of one without end.
-
-    Parameters
-    ----------
-    stats : Stats
-        The counters, which go on counting.
-    find_most : callable
-        Returns how many rows may be skipped.
-    find_pass : callable
-        Returns the number of the pass; 0 in an epoch with an end.
-    world_size : int
-    share : callable, optional
-        Takes the number of a pass and rows that were skipped now. Returns those of all ranks in
-        this pass so far, or None if they are not known.
-    """
+    """Counts the rows that are skipped in an epoch, or in a pass of one without end."""
 
     def __init__(
         self,
-        stats: Stats,
-        find_most: Callable[[], int],
-        find_pass: Callable[[], int],
+        stats: Stats,  # the counters, which go on counting
+        find_most: Callable[[], int],  # returns how many rows may be skipped
+        find_pass: Callable[[], int],  # returns the number of the pass; 0 in an epoch with an end
         world_size: int,
+        # takes the number of a pass and rows that were skipped now. Returns those of all ranks in
+        # this pass so far, or None if they are not known
         share: Callable[[int, int], int | None] | None = None,
     ) -> None:
         self._stats = stats
@@ -65,10 +53,7 @@ class Tally:
     def add(self, report: Report) -> None:
         """Count what a batch lacks, and log what is new.
 
-        Raises
-        ------
-        Exception
-            That of `report`: too many rows were skipped.
+        Raises the exception of `report` if too many rows were skipped.
         """
         if (number := self._find_pass()) != self._pass:
             self._pass, self._rows = number, 0
@@ -101,18 +86,13 @@ class Tally:
         )
 
 
-def check_left_out(left_out: Sequence[Skipped], source: Source, most: int | None) -> None:
-    """Raise OSError if too much of a source cannot be opened.
-
-    Parameters
-    ----------
-    left_out : sequence of Skipped
-        Files and row groups whose rows are unknown: each counts as the mean of the others.
-    source : Source
-        The rest.
-    most : int, optional
-        Of `Skip.max_rows`.
-    """
+def check_left_out(
+    # files and row groups whose rows are unknown: each counts as the mean of the others
+    left_out: Sequence[Skipped],
+    source: Source,  # the rest
+    most: int | None,  # of `Skip.max_rows`
+) -> None:
+    """Raise OSError if too much of a source cannot be opened."""
     sources = [own for _, own in source.list_members()]
     total = sum(own.num_rows for own in sources)
     units = sum(len(own.units) for own in sources)
@@ -128,17 +108,12 @@ def check_left_out(left_out: Sequence[Skipped], source: Source, most: int | None
         )
 
 
-def check_lost(lost: Sequence[Skipped], source: Source, most: int | None) -> None:
-    """Raise OSError if too many documents are in no block, since their lengths cannot be read.
-
-    Parameters
-    ----------
-    lost : sequence of Skipped
-    source : Source
-        All documents.
-    most : int, optional
-        Of `Skip.max_rows`.
-    """
+def check_lost(
+    lost: Sequence[Skipped],
+    source: Source,  # all documents
+    most: int | None,  # of `Skip.max_rows`
+) -> None:
+    """Raise OSError if too many documents are in no block, since their lengths cannot be read."""
     rows = sum(stop - start for entry in lost for start, stop in entry.ranges)
     limit = find_most(count_member_rows(source)) if most is None else most
     if rows > limit:

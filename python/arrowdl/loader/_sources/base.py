@@ -25,42 +25,24 @@ _SAMPLE_ROWS = 64
 
 
 class Source:
-    """Rows that a Loader reads, of unknown number unless a subclass counts them.
+    """Rows that a Loader reads, of unknown number unless a subclass counts them."""
 
-    Attributes
-    ----------
-    is_shared : bool
-        Whether the memory of the rows may have another user, or be read again in another epoch.
-        Rows that stay in order are copied then, if batches are writable.
-    is_decoded : bool
-        Whether rows are read into new memory that has no other user: they may be moved in it, and
-        values written in place of nulls. Columns may share memory where the rows are null.
-    decodes_units : bool
-        Whether a row can only be read with its whole unit: row groups of Parquet, other files.
-    is_small : bool
-        Whether all rows are in memory and gathered before a thread would have started.
-    is_endless : bool
-        Whether an epoch has no end.
-    schedule, phases : sequence
-        Of a mixture: the weights of its sources by steps, and by rows.
-    vocabulary : Vocabulary
-        That the user gave.
-    clock : Clock, optional
-        Of the threads that read and decode files; None if those of another library do.
-    home : Home, optional
-        The process with the threads that read; None if any process can read.
-    """
-
+    # whether the memory of the rows may have another user, or be read again in another epoch: then
+    # rows that stay in order are copied, if batches are writable
     is_shared = True
+    # whether rows are read into new memory that has no other user: they may be moved in it, and
+    # values written in place of nulls. Columns may share memory where the rows are null
     is_decoded = False
+    # whether a row can only be read with its whole unit: row groups of Parquet, other files
     decodes_units = False
-    is_small = False
-    is_endless = False
-    schedule: Sequence[Any] = ()
+    is_small = False  # whether all rows are in memory and gathered before a thread would start
+    is_endless = False  # whether an epoch has no end
+    schedule: Sequence[Any] = ()  # of a mixture: the weights of its sources by steps, and by rows
     phases: Sequence[Any] = ()
-    vocabulary: Vocabulary = Vocabulary({})
+    vocabulary: Vocabulary = Vocabulary({})  # that the user gave
+    # of the threads that read and decode files; None if those of another library do
     clock: Clock | None = None
-    home: Home | None = None
+    home: Home | None = None  # the process with the threads that read; None if any process can read
 
     @property
     def column_names(self) -> list[str] | None:
@@ -88,20 +70,14 @@ class Source:
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Read the columns that have a vocabulary as its codes; called before anything is read.
 
-        Raises
-        ------
-        ValueError
-            A value that is in memory is not in it.
+        Raises ValueError if a value that is in memory is not in it.
         """
         self.vocabulary = vocabulary
 
     def use_decoder(self, decoder: str) -> None:
         """Decode Parquet files by another library than pyarrow; called before anything is read.
 
-        Raises
-        ------
-        ValueError
-            The source has no Parquet files.
+        Raises ValueError if the source has no Parquet files.
         """
         raise ValueError(
             f'Storage.decoder="{decoder}" decodes Parquet files, and this source has none that the '
@@ -113,7 +89,8 @@ class Source:
         return None
 
     def describe_unread(self) -> str:
-        """Say for states of which rows the dictionaries could not be read; empty if of none."""
+        """Say for states whose rows have dictionaries that could not be read; empty if all
+        could."""
         return ""
 
     def list_given(self) -> list[Any]:
@@ -163,18 +140,11 @@ class Source:
 
 
 class UnitOrder:
-    """The units of a source in the order of an epoch.
-
-    Attributes
-    ----------
-    units : sequence of int
-        Indices of the units, in order.
-    ends : list of int
-        Rows up to the end of each unit, in order.
-    """
+    """The units of a source in the order of an epoch."""
 
     def __init__(self, source: IndexedSource, units: Sequence[int]) -> None:
-        self.units = units
+        self.units = units  # indices of the units, in order
+        # rows up to the end of each unit, in order
         self.ends: list[int] = list(accumulate(source.units[unit] for unit in units))
 
     def find(self, row: int) -> int:
@@ -183,18 +153,10 @@ class UnitOrder:
 
 
 class IndexedSource(Source, ABC):
-    """Rows in units of known length that can be read in any order: row groups, record batches.
+    """Rows in units of known length that can be read in any order: row groups, record batches."""
 
-    Attributes
-    ----------
-    units : list of int
-        Rows of each unit.
-    rows_at_once : int
-        Rows of an array of rows that are read in parts.
-    """
-
-    units: list[int]
-    rows_at_once = 4_096
+    units: list[int]  # rows of each unit
+    rows_at_once = 4_096  # rows of an array of rows that are read in parts
 
     @property
     @abstractmethod
@@ -213,15 +175,13 @@ class IndexedSource(Source, ABC):
         )
 
     @abstractmethod
-    def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
-        """Read the rows of `units`, in that order.
-
-        Parameters
-        ----------
-        units : sequence of int
-        readers : int
-            Streams that this process reads side by side: they share the memory for reading ahead.
-        """
+    def read(
+        self,
+        units: Sequence[int],
+        # streams that this process reads side by side: they share the memory for reading ahead
+        readers: int = 1,
+    ) -> _core.DeviceStream:
+        """Read the rows of `units`, in that order."""
 
     @abstractmethod
     def describe(self) -> str:

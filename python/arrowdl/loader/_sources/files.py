@@ -10,15 +10,12 @@ from arrowdl.loader._storage.readers import Stamp
 
 
 class SourceFiles:
-    """The files of a source that has none.
+    """The files of a source that has none."""
 
-    Parameters
-    ----------
-    refusal : str
-        Why there is no plan.
-    """
-
-    def __init__(self, refusal: str) -> None:
+    def __init__(
+        self,
+        refusal: str,  # why there is no plan
+    ) -> None:
         self._refusal = refusal
 
     @property
@@ -32,7 +29,7 @@ class SourceFiles:
         return None
 
     def count(self) -> int:
-        """Count the files; a source that is none counts as one."""
+        """Count the files; a source without files counts as one."""
         return 1
 
     def count_unfiltered(self) -> int | None:
@@ -58,25 +55,19 @@ class SourceFiles:
     def make_plan(self) -> FilePlan:
         """Return what was found out about the files.
 
-        Raises
-        ------
-        TypeError
-            The source has no files, or maps them.
+        Raises TypeError if the source has no files, or maps them.
         """
         raise TypeError(self._refusal)
 
 
 class NamedVersion(SourceFiles):
-    """The files of a version, of which only the name is known.
+    """The files of a version, of which only the name is known."""
 
-    Parameters
-    ----------
-    snapshot : str
-    refusal : str
-        As of `SourceFiles`.
-    """
-
-    def __init__(self, snapshot: str, refusal: str) -> None:
+    def __init__(
+        self,
+        snapshot: str,
+        refusal: str,  # see `SourceFiles`
+    ) -> None:
         super().__init__(refusal)
         self._snapshot = snapshot
 

@@ -14,16 +14,14 @@ class FilledSource(WrappedSource):
 
     Batches then share the memory of the rows, where a conversion would copy each column with nulls,
     and a shuffle moves no validity bits.
-
-    Parameters
-    ----------
-    source : IndexedSource
-        Whose rows are decoded.
-    zeros, nans : sequence of str
-        Columns, as of `fill_nulls`.
     """
 
-    def __init__(self, source: IndexedSource, zeros: Sequence[str], nans: Sequence[str]) -> None:
+    def __init__(
+        self,
+        source: IndexedSource,  # whose rows are decoded
+        zeros: Sequence[str],  # columns, as of `fill_nulls`
+        nans: Sequence[str],
+    ) -> None:
         super().__init__(source)
         self._zeros = zeros
         self._nans = nans

@@ -24,22 +24,11 @@ _READERS = ("RecordBatchReader", "ArrayReader", "ArrayStream", "ArrowArrayStream
 
 @dataclass(frozen=True)
 class Home:
-    """The process that has the threads of a source. A pickle is of the process that loads it.
+    """The process that has the threads of a source. A pickle is of the process that loads it."""
 
-    Attributes
-    ----------
-    source : str
-        What it is, for people.
-    engine : str
-        Whose threads these are.
-    has_pickle : bool
-        Whether another process can open the source by itself.
-    process : int
-    """
-
-    source: str
-    engine: str
-    has_pickle: bool
+    source: str  # what it is, for people
+    engine: str  # whose threads these are
+    has_pickle: bool  # whether another process can open the source by itself
     process: int
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -21,11 +21,11 @@ BUFFER_TEXT = "256 MiB"
 _ORDER_BYTES = 8  # of a row's place in the order of a buffer
 _DIGITS = 3  # binary, of a number of rows: sizes that differ a little give the same number
 _OFFSET_BYTES = 4.0
-# A page of Parquet ends after so many bytes, but not before so many rows.
+# A page of Parquet ends after this many bytes, but not before this many rows.
 _PAGE_BYTES = 2**20
 _PAGE_ROWS = 1_024
 _SHORT_BYTES = 16.0  # of a string, if nothing is known of it
-# Rows of a stream are measured after so many: the second number only if rows are small.
+# Rows of a stream are measured after this many: the second number only if rows are small.
 _SAMPLES = (64, 1_024)
 _SAMPLE_BYTES = 2**24
 # Bytes of the values of a Parquet column, by its physical type; not of those of any length.
@@ -33,56 +33,38 @@ _WIDTHS = {"BOOLEAN": 0.125, "INT32": 4.0, "INT64": 8.0, "INT96": 8.0, "FLOAT": 
 
 
 class Held(NamedTuple):
-    """What a source takes in memory, by all its columns: the same whichever are read.
+    """What a source takes in memory, by all its columns: the same whichever are read."""
 
-    Attributes
-    ----------
-    unit : float
-        Bytes that a reader holds while it reads a unit, beside the rows that it has given.
-    row : float
-    """
-
+    # bytes that a reader holds while it reads a unit, beside the rows that it has given
     unit: float = 0.0
     row: float = 0.0
 
 
-def measure_held(sizes: Mapping[str, float], rows: int) -> Held:
-    """Estimate what is held of row groups of `rows` rows: a page of each column.
-
-    Parameters
-    ----------
-    sizes : mapping of str to float
-        Bytes of a row in each column.
-    rows : int
-    """
+def measure_held(
+    sizes: Mapping[str, float],  # bytes of a row in each column
+    rows: int,
+) -> Held:
+    """Estimate what is held of row groups of `rows` rows: a page of each column."""
     row = sum(sizes.values())
     pages = max(len(sizes) * _PAGE_BYTES, _PAGE_ROWS * row)
     return Held(min(rows * row, pages), row)
 
 
-def count_lanes(held: Held, rows: int, most: int = LANES) -> int:
-    """Count the lanes of a source, of which few fit into memory if row groups are large.
-
-    Parameters
-    ----------
-    held : Held
-    rows : int
-        Of the shuffle buffer: with a large one, lanes may hold as much.
-    most : int
-    """
+def count_lanes(
+    held: Held,
+    rows: int,  # of the shuffle buffer: with a large one, lanes may hold as much
+    most: int = LANES,
+) -> int:
+    """Count the lanes of a source, of which few fit into memory if row groups are large."""
     room = max(_LANES_BYTES, rows * held.row)
     return max(_LEAST_LANES, int(min(most, room / max(1.0, held.unit))))
 
 
-def count_buffer_rows(row_bytes: float, held: float = 0.0) -> int:
-    """Count the rows that fit into a shuffle buffer: the same number for sizes that are near.
-
-    Parameters
-    ----------
-    row_bytes : float
-    held : float
-        Bytes that are held beside these rows, of which some fit whatever it is.
-    """
+def count_buffer_rows(
+    row_bytes: float,
+    held: float = 0.0,  # bytes that are held beside these rows, of which some fit whatever it is
+) -> int:
+    """Count the rows that fit into a shuffle buffer: the same number for sizes that are near."""
     room = max(BUFFER_BYTES - held, BUFFER_BYTES / 4)
     rows = int(room / (max(0.0, row_bytes) + _ORDER_BYTES))
     shift = max(0, rows.bit_length() - _DIGITS)
@@ -120,17 +102,13 @@ def measure_schema(schema: pa.Schema) -> float | None:
     return sum(known) if len(known) == len(own) else None
 
 
-def estimate_row(schema: pa.Schema, sizes: Mapping[str, float], other: float) -> float:
-    """Estimate the bytes of a row in memory.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-    sizes : mapping of str to float
-        Of a row in columns whose values differ.
-    other : float
-        Of a row in all columns of that kind that `sizes` lacks, as they are stored; 0 if unknown.
-    """
+def estimate_row(
+    schema: pa.Schema,
+    sizes: Mapping[str, float],  # of a row in columns whose values differ
+    # of a row in all columns of that kind that `sizes` lacks, as they are stored; 0 if unknown
+    other: float,
+) -> float:
+    """Estimate the bytes of a row in memory."""
     total, unknown = 0.0, 0
     for field in schema:
         size = measure_type(field.type)
@@ -147,10 +125,6 @@ def measure_row_group(group: Any) -> dict[str, float]:
     """Estimate the bytes in memory of a row in each column, by the footer of a Parquet file.
 
     Encoded values may be much smaller than decoded ones: those of a dictionary are numbers.
-
-    Parameters
-    ----------
-    group : pyarrow.parquet.RowGroupMetaData
     """
     sizes: dict[str, float] = {}
     rows = max(1, group.num_rows)

@@ -16,29 +16,15 @@ if TYPE_CHECKING:
 
 
 class StreamSource(Source):
-    """Rows of an Arrow stream.
-
-    Parameters
-    ----------
-    open : callable
-        Takes the epoch, and returns an Arrow stream.
-    is_replayable : bool
-        Whether `open` can be called again, and returns the same rows.
-    column_names : list of str, optional
-        The columns of the rows, in order; None if unknown.
-    is_in_memory : bool
-        Whether the stream is of arrays that are in memory.
-    home : Home, optional
-        As in `Source`.
-    """
+    """Rows of an Arrow stream."""
 
     def __init__(
         self,
-        open: Callable[[int], Any],
-        is_replayable: bool,
-        column_names: list[str] | None = None,
-        is_in_memory: bool = False,
-        home: Home | None = None,
+        open: Callable[[int], Any],  # takes the epoch, and returns an Arrow stream
+        is_replayable: bool,  # whether `open` can be called again, and returns the same rows
+        column_names: list[str] | None = None,  # the columns of the rows, in order; None if unknown
+        is_in_memory: bool = False,  # whether the stream is of arrays that are in memory
+        home: Home | None = None,  # as in `Source`
     ) -> None:
         self._open = open
         self.is_in_memory = is_in_memory
@@ -55,10 +41,8 @@ class StreamSource(Source):
     def open(self, epoch: int) -> _core.DeviceStream:
         """Open the stream of an epoch.
 
-        Raises
-        ------
-        RuntimeError
-            The stream has been read, and cannot be opened again, or not in a forked child.
+        Raises RuntimeError if the stream has been read, and cannot be opened again, or not in a
+        forked child.
         """
         self.check_process()
         if self._is_spent:
@@ -97,10 +81,7 @@ class StreamSource(Source):
     def find_vocabulary(self, column: str) -> pa.Array | None:
         """As in `Source`; of the first rows, which all others have to match.
 
-        Raises
-        ------
-        RuntimeError
-            The stream can be read once, and has not been read.
+        Raises RuntimeError if the stream can be read once, and has not been read.
         """
         if column in self.vocabulary.tables:
             return self.vocabulary.tables[column]

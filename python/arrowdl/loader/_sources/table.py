@@ -31,7 +31,7 @@ _MOST_BLOCK_ROWS = 4_096
 # A table of any length has at most that number: the time to the first batch, and the memory for the
 # order, do not grow with its rows.
 _MOST_BLOCKS = 2**14
-# Gathering so many bytes takes less time than starting a thread.
+# Gathering this many bytes takes less time than starting a thread.
 _SMALL_BYTES = 2**17
 
 
@@ -94,17 +94,14 @@ class ChunkSource(IndexedSource):
 
 
 class TableSource(ChunkSource):
-    """Rows of a table.
+    """Rows of a table."""
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-    columns : list of str, optional
-    snapshot : str
-        As in `IndexedSource`.
-    """
-
-    def __init__(self, table: pa.Table, columns: list[str] | None, snapshot: str = "") -> None:
+    def __init__(
+        self,
+        table: pa.Table,
+        columns: list[str] | None,
+        snapshot: str = "",  # as in `IndexedSource`
+    ) -> None:
         self._schema = table.schema
         self._snapshot = snapshot
         chosen = choose_columns(columns, table.schema)
@@ -135,7 +132,7 @@ class TableSource(ChunkSource):
             self._dictionaries = Dictionaries()
 
     def _find_file(self, batch: pa.RecordBatch) -> str:
-        """Return the path of the file that a batch is of; empty if it is of none."""
+        """Return the path of the file that a batch is of; empty if it is not of a file."""
         return ""
 
     def find_vocabulary(self, column: str) -> pa.Array | None:
@@ -189,19 +186,14 @@ class TableSource(ChunkSource):
 class DeviceSource(ChunkSource):
     """Rows of record batches on a device, which are cut and shuffled there.
 
-    Parameters
-    ----------
-    arrays : list of DeviceArray
-        Struct arrays of one schema, at least one.
-    columns : list of str, optional
-
-    Raises
-    ------
-    ValueError
-        The schemas differ, or a column is missing.
+    Raises ValueError if the schemas differ, or a column is missing.
     """
 
-    def __init__(self, arrays: Sequence[_core.DeviceArray], columns: list[str] | None) -> None:
+    def __init__(
+        self,
+        arrays: Sequence[_core.DeviceArray],  # struct arrays of one schema, at least one
+        columns: list[str] | None,
+    ) -> None:
         stream = _core.chain(arrays)
         self._schema = stream.schema
         columns = _core.list_columns(self._schema) if columns is None else columns
@@ -252,11 +244,9 @@ class DeviceSource(ChunkSource):
 
 
 def _keeps_fields(schema: pa.Schema) -> bool:
-    """Whether `schema` is the same after pickling.
-
-    pyarrow 26 pickles a fixed-size list without the field of its items, which has their extension
-    type and name: `pa.FixedSizeListType.__reduce__`.
-    """
+    """Whether `schema` is the same after pickling."""
+    # pyarrow 26 pickles a fixed-size list without the field of its items, which has their extension
+    # type and name: `pa.FixedSizeListType.__reduce__`.
     return bool(pickle.loads(pickle.dumps(schema)).equals(schema, check_metadata=True))
 
 

@@ -30,15 +30,7 @@ _TWICE = "two URLs are {!r} without their signatures: give each file once, with 
 
 @dataclass(frozen=True)
 class Access:
-    """How files are reached.
-
-    Attributes
-    ----------
-    filesystem : pyarrow.fs.FileSystem or fsspec.AbstractFileSystem, optional
-    storage_options : mapping of str to object, optional
-    retries : Retries, optional
-    cache : DiskCache, optional
-    """
+    """How files are reached."""
 
     filesystem: Any = None
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
@@ -65,25 +57,13 @@ class Access:
 
     def open(
         self,
-        paths: Sequence[str],
-        known: Mapping[str, Stamp] | None = None,
-        revisions: Mapping[str, str] | None = None,
+        paths: Sequence[str],  # URLs, and local paths beside them; of `filesystem`, its own paths
+        known: Mapping[str, Stamp] | None = None,  # what a plan says of files
+        revisions: Mapping[str, str] | None = None,  # see the plan
     ) -> tuple[fs.FileSystem, list[str]]:
         """Make the file system that has `paths`; return it, and the paths there, without secrets.
 
-        Parameters
-        ----------
-        paths : sequence of str
-            URLs, and local paths beside them; of `filesystem`, its own paths.
-        known : mapping of str to Stamp, optional
-            What a plan says of files.
-        revisions : mapping of str to str, optional
-            As of a plan.
-
-        Raises
-        ------
-        ValueError
-            A path names another revision than that of the files of the plan.
+        Raises ValueError if a path names another revision than that of the files of the plan.
         """
         from arrowdl.loader._storage.footers import keep_footers
         from arrowdl.loader._storage.revisions import check_revisions, pin_revisions
@@ -103,23 +83,12 @@ class Access:
     def wrap(
         self,
         filesystem: fs.FileSystem,
-        secrets: Iterable[str] = (),
-        known: Mapping[str, Stamp] | None = None,
+        secrets: Iterable[str] = (),  # that its errors must not have
+        known: Mapping[str, Stamp] | None = None,  # as in `open`
         *,
-        has_footers: bool = True,
+        has_footers: bool = True,  # whether files have footers, which are kept
     ) -> fs.FileSystem:
-        """Return a file system of a dataset or a table, with the same paths, as `open` does.
-
-        Parameters
-        ----------
-        filesystem : pyarrow.fs.FileSystem
-        secrets : iterable of str
-            That its errors must not have.
-        known : mapping of str to Stamp, optional
-            As in `open`.
-        has_footers : bool
-            Whether files have footers, which are kept.
-        """
+        """Return a file system of a dataset or a table, with the same paths, as `open` does."""
         from arrowdl.loader._storage.footers import keep_footers
 
         store = _wrap(filesystem)

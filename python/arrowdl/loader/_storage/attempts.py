@@ -1,7 +1,7 @@
 """`call_within`: a request that is given up when its time is over, whatever its client waits for.
 
 No client ends a request whose answer drips, or a listing whose pages have no end. So a request runs
-in a thread of its own, which nobody waits for once the time is over, or the program ends.
+in its own thread, which is not waited for once the time is over, or the program ends.
 """
 
 from __future__ import annotations
@@ -150,17 +150,7 @@ _THREADS = _Threads()
 def call_within(seconds: float, function: Callable[[], T]) -> T:
     """Call `function`, which may go on when this has returned.
 
-    Parameters
-    ----------
-    seconds : float
-    function : callable
-
-    Raises
-    ------
-    TimeUpError
-        It has not returned in time.
-    ExitError
-        The program ends.
+    Raises TimeUpError if it has not returned in time. Raises ExitError if the program ends.
     """
     with GATE.enter():
         attempt = _Attempt(function, seconds)

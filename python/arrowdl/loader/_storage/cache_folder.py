@@ -32,24 +32,16 @@ _log = logging.getLogger("arrowdl.loader")
 
 
 class CacheFolder:
-    """A folder whose files have at most so many bytes.
+    """A folder whose files have at most `nbytes` bytes."""
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        The folder is made when the first entry is.
-    nbytes : int
-
-    Attributes
-    ----------
-    is_failed : bool
-        Whether nothing more is written: who waits for a lock gives up.
-    """
-
-    def __init__(self, path: Path, nbytes: int) -> None:
+    def __init__(
+        self,
+        path: Path,  # the folder is made when the first entry is
+        nbytes: int,
+    ) -> None:
         self.path = path
         self.nbytes = nbytes
-        self.is_failed = False
+        self.is_failed = False  # whether nothing more is written, and waits for a lock end
         self._is_checked = False
 
     @property
@@ -60,10 +52,7 @@ class CacheFolder:
     def make_file(self, name: str, size: int) -> int | None:
         """Make room and a locked file for an entry; None if it has a writer or no room.
 
-        Raises
-        ------
-        OSError
-            The folder cannot be written to.
+        Raises OSError if the folder cannot be written to.
         """
         self._make()
         with self.locked() as lock:
@@ -99,13 +88,8 @@ class CacheFolder:
             raise NotADirectoryError(error.errno, error.strerror) from error
 
     def _evict(self, room: int) -> int:
-        """Remove the least recently used entries if the files have more bytes than `room`.
-
-        Returns
-        -------
-        int
-            The bytes of the files that are left.
-        """
+        """Remove the least recently used entries beyond `room` bytes; return the bytes that
+        remain."""
         entries: list[tuple[int, int, str]] = []
         used = 0
         with os.scandir(self.path) as found:
@@ -134,10 +118,7 @@ class CacheFolder:
     def locked(self) -> Iterator[int]:
         """Hold the lock file of the folder.
 
-        Raises
-        ------
-        OSError
-            It is no file of this user, or another process holds it for too long.
+        Raises OSError if it is not a file of this user, or another process holds it for too long.
         """
         end = time.monotonic() + _PATIENCE_SECONDS
         path = self.path / _LOCK
@@ -150,7 +131,7 @@ class CacheFolder:
                     continue
                 is_ours = self.is_of_user(status) and status.st_nlink == 1
                 if not is_ours or status.st_size not in (0, _LOCK_BYTES):
-                    raise OSError(errno.EINVAL, f"{str(path)!r} is no lock file of this user")
+                    raise OSError(errno.EINVAL, f"{str(path)!r} is not a lock file of this user")
                 yield file
                 return
             finally:

@@ -33,19 +33,17 @@ _ACCOUNTS = (
 )
 
 
-def cache(filesystem: fs.FileSystem, kept: DiskCache) -> fs.FileSystem:
+def cache(
+    # raises an error from ``check_unchanged`` if a file is not the one that was first opened
+    filesystem: fs.FileSystem,
+    kept: DiskCache,
+) -> fs.FileSystem:
     """Return a file system that keeps what is read in a folder.
 
     A file is known by its path, size, time and ETag when it was first opened: what is kept of
     another version is never returned. A file of which the store tells neither time nor ETag is not
     kept, nor one without ETag that was written just now, or of a store that nothing names: one of
     a handler that somebody else wrote and that cannot be pickled.
-
-    Parameters
-    ----------
-    filesystem : pyarrow.fs.FileSystem
-        Raises an error from ``check_unchanged`` if a file is not the one that was first opened.
-    kept : DiskCache
     """
     return fs.PyFileSystem(CacheHandler(filesystem, kept))
 
@@ -81,7 +79,7 @@ class CacheHandler(ReadingHandler):
         return super().open_reader(path)
 
     def find(self, path: str, nbytes: int, offset: int) -> bytes | None:
-        """Return a range that is kept, or None; wait for nobody who reads it."""
+        """Return a cached range, or None; do not wait for another reader of it."""
         stamp = self._stamps.get(path)
         key = None if stamp is None else self.make_key(path, stamp)
         return None if key is None else self.kept.find(_name_range(key, nbytes, offset), nbytes)

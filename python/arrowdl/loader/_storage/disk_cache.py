@@ -38,15 +38,13 @@ class DiskCache:
 
     If the folder cannot be written to, for any reason, one warning says so, and nothing more is
     kept. What was kept before is still read.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-    nbytes : int
-        All files of the folder together have at most so many.
     """
 
-    def __init__(self, folder: Path, nbytes: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        nbytes: int,  # the most that all files of the folder together have
+    ) -> None:
         self.folder = folder
         self.nbytes = nbytes
         self._forget()
@@ -63,20 +61,16 @@ class DiskCache:
         self.__dict__.update(state)
         self._forget()
 
-    def read(self, key: str, nbytes: int, fetch: Callable[[], Any]) -> Any:
+    def read(
+        self,
+        key: str,  # with the name of a group and "\\x01" before it, `drop` finds it by that
+        nbytes: int,  # bytes of the data. Data of another length are returned, and not kept
+        fetch: Callable[[], Any],  # returns a bytes-like object. Its errors are raised
+    ) -> Any:
         """Return the data of `key`, which `fetch` makes if they are not kept.
 
         Several callers, also of several processes, that need the same data wait for one of them to
         fetch these.
-
-        Parameters
-        ----------
-        key : str
-            With the name of a group and "\\x01" before it, `drop` finds it by that.
-        nbytes : int
-            Bytes of the data. Data of another length are returned, and not kept.
-        fetch : callable
-            Returns a bytes-like object. Its errors are raised.
         """
         name = name_entry(key)
         data = self._load(name, nbytes)
@@ -90,7 +84,7 @@ class DiskCache:
         return fetch() if data is None else data
 
     def find(self, key: str, nbytes: int) -> bytes | None:
-        """Return the data of `key`, or None; wait for nobody who fetches them."""
+        """Return the data of `key`, or None; do not wait for a thread that fetches them."""
         return self._load(name_entry(key), nbytes)
 
     def drop(self, group: str) -> None:
@@ -179,10 +173,8 @@ class DiskCache:
 
     @contextmanager
     def _degrading(self) -> Iterator[None]:
-        """Turn an error of the disk into a warning; nothing more is kept then.
-
-        A folder that was removed meanwhile is none: the next entry makes it again.
-        """
+        """Turn an error of the disk into a warning; nothing more is cached then."""
+        # A folder that was removed meanwhile is not an error: the next entry makes it again.
         try:
             yield
         except FileNotFoundError:

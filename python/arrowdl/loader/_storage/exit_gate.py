@@ -95,10 +95,8 @@ class ExitGate:
 
 
 def _leave_s3_open() -> None:
-    """Keep pyarrow from ending its client of S3, which waits for requests: some have no end.
-
-    Its memory may not go while a thread is in it: once Python has ended, the process exits at once.
-    """
+    """Keep pyarrow from ending its client of S3, which waits for requests: some have no end."""
+    # Its memory must stay while a thread is in it: after Python has ended, the process exits.
     fs: Any = sys.modules.get("pyarrow.fs")
     finalize = getattr(fs, "ensure_s3_finalized", None)
     if finalize is None:

@@ -77,34 +77,23 @@ class _Request:
 
 
 class FetchAhead:
-    """Reads the ranges of units in their order, ahead of who waits for them.
+    """Reads the ranges of units in their order, ahead of the thread that waits for them.
 
     A request that takes much longer than others of its size, while its unit is waited for, is made
     a second time; the first answer counts.
-
-    Parameters
-    ----------
-    handler : FetchHandler
-        Holds what has arrived.
-    count : int
-        Units.
-    list_ranges : callable
-        Takes the index of a unit; returns its `UnitRanges`. It may ask the store (for a footer),
-        and is called in several threads at a time.
-    nbytes : int
-        Bytes that are under way or held at most, unless the units that are waited for have more,
-        of which two ranges may be under way twice.
-    threads : int
-        Requests at a time.
     """
 
     def __init__(
         self,
-        handler: FetchHandler,
-        count: int,
+        handler: FetchHandler,  # holds what has arrived
+        count: int,  # units
+        # takes the index of a unit; returns its `UnitRanges`. It may ask the store (for a footer),
+        # and is called in several threads at a time
         list_ranges: Callable[[int], UnitRanges],
+        # bytes that are under way or held at most, unless the units that are waited for have more,
+        # of which two ranges may be under way twice
         nbytes: int = FETCH_BYTES,
-        threads: int = REQUESTS_AT_ONCE,
+        threads: int = REQUESTS_AT_ONCE,  # requests at a time
     ) -> None:
         self._handler = handler
         self._count = count
@@ -138,10 +127,8 @@ class FetchAhead:
     def wait(self, first: int, stop: int) -> None:
         """Wait until units `first` to `stop` have arrived.
 
-        Raises
-        ------
-        Exception
-            Of a request, with a note of the file and the range. `close` ends the wait.
+        Raises the exception of a request, with a note of the file and the range. `close` ends the
+        wait.
         """
         with self._arrival:
             if stop > self._wanted:
@@ -336,10 +323,8 @@ class FetchAhead:
     def _end(
         self, request: _Request, data: pa.Buffer | None, error: Exception | None, seconds: float
     ) -> bool:
-        """Note an answer to a request; return whether its unit is to be checked.
-
-        Of two, that counts which comes first and is no error.
-        """
+        """Note an answer to a request; return whether its unit is to be checked."""
+        # The first of two answers that is not an error counts.
         unit, part = request.unit, request.part
         with self._arrival:
             request.running -= 1

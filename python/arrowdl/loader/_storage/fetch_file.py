@@ -20,13 +20,7 @@ _REQUESTS = 8
 
 
 def open_fetched(filesystem: fs.FileSystem, path: str) -> pa.NativeFile:
-    """Open a file whose next bytes are fetched while the last ones are used.
-
-    Parameters
-    ----------
-    filesystem : pyarrow.fs.FileSystem
-    path : str
-    """
+    """Open a file whose next bytes are fetched while the last ones are used."""
     return make_native_file(_FetchedReader(FetchHandler(filesystem), path))
 
 

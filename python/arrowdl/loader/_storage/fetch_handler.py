@@ -86,7 +86,7 @@ class FetchHandler(ReadingHandler):
         return data
 
     def borrow(self, path: str) -> tuple[Reader, int]:
-        """Return an open file that is read by nobody else, unless that does not matter."""
+        """Return an open file that has no other reader, unless that does not matter."""
         with self._lock:
             key = next((key for key in reversed(self._idle) if key[0] == path), None)
             if key is not None:
@@ -110,7 +110,7 @@ class FetchHandler(ReadingHandler):
             dropped = []
             while len(self._idle) > _MOST_OPEN:
                 dropped.append(self._idle.popitem(last=False)[1])
-        if self._is_serial:  # others may be in use, and are closed when nobody has them
+        if self._is_serial:  # others may be in use, and are closed after their last use
             for reader in dropped:
                 reader.close()
 

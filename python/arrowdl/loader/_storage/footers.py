@@ -20,16 +20,13 @@ _MOST_BYTES = 2**23
 _PARQUET_TAIL = 8
 
 
-def keep_footers(filesystem: fs.FileSystem, nbytes: int = 2**26) -> fs.FileSystem:
+def keep_footers(
+    filesystem: fs.FileSystem,
+    nbytes: int = 2**26,  # the least recently used ones go first
+) -> fs.FileSystem:
     """Return a file system that keeps the ends of files, as many as `nbytes` hold.
 
     pyarrow reads a footer for each object of the file that is made: of its schema, its row groups.
-
-    Parameters
-    ----------
-    filesystem : pyarrow.fs.FileSystem
-    nbytes : int
-        The least recently used ones go first.
     """
     return fs.PyFileSystem(FooterHandler(filesystem, nbytes))
 
@@ -43,7 +40,7 @@ class _End(NamedTuple):
     is_fresh: bool  # as of `may_be_rewritten`
 
     def cut(self) -> _End | None:
-        """Return the footer alone; None if this is no file of Parquet or Arrow IPC."""
+        """Return the footer alone; None if this is not a file of Parquet or Arrow IPC."""
         magic = next((own for own in (b"PAR1", b"ARROW1") if self.data.endswith(own)), None)
         if magic is None:
             return None

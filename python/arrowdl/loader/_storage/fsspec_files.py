@@ -35,10 +35,6 @@ class FsspecHandler(ReadingHandler):
 
     pyarrow's own handler opens files with fsspec's read-ahead of whole blocks, and they are read by
     one thread at a time; ``cat_file`` asks for the range alone.
-
-    Parameters
-    ----------
-    filesystem : fsspec.AbstractFileSystem
     """
 
     def __init__(self, filesystem: Any) -> None:
@@ -236,7 +232,7 @@ def _call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
 
 
 def _limit() -> dict[str, float]:
-    """Return what ends a coroutine when nobody waits for it any more."""
+    """Return the timeout that ends a coroutine when no thread waits for it any more."""
     left = find_time_left()
     return {} if left is None else {"timeout": left + _GRACE_SECONDS}
 

@@ -23,12 +23,7 @@ from arrowdl.loader._storage.transient import PassingError
 
 
 class ReadingHandler(fs.FileSystemHandler):  # type: ignore[misc]
-    """A file system over another one; a subclass overrides what it does otherwise.
-
-    Parameters
-    ----------
-    inner : pyarrow.fs.FileSystem
-    """
+    """A file system over another one; a subclass overrides what it does otherwise."""
 
     def __init__(self, inner: fs.FileSystem) -> None:
         self.inner = inner

@@ -21,16 +21,14 @@ _STEP = 2**16
 
 
 class MarkedRead:
-    """Reads a range of a file, which is wholly in it.
+    """Reads a range of a file, which is wholly in it."""
 
-    Parameters
-    ----------
-    file : pyarrow.NativeFile
-        It is read at the same time by others, perhaps.
-    nbytes, offset : int
-    """
-
-    def __init__(self, file: pa.NativeFile, nbytes: int, offset: int) -> None:
+    def __init__(
+        self,
+        file: pa.NativeFile,  # it is read at the same time by others, perhaps
+        nbytes: int,
+        offset: int,
+    ) -> None:
         import pyarrow as pa
 
         self._file = file
@@ -57,10 +55,7 @@ class MarkedRead:
     def read(self) -> pa.Buffer:
         """Return the bytes, fewer if the file tells that.
 
-        Raises
-        ------
-        ShortReadError
-            Fewer bytes arrived, and the file does not tell.
+        Raises ShortReadError if fewer bytes arrived, and the file does not tell.
         """
         if not len(self._view):
             return self._data

@@ -15,15 +15,11 @@ from arrowdl.loader._storage.transient import (
 )
 
 
-def pin(filesystem: fs.FileSystem, known: Mapping[str, Stamp]) -> fs.FileSystem:
-    """Return a file system whose files have to stay as they are known, or first opened.
-
-    Parameters
-    ----------
-    filesystem : pyarrow.fs.FileSystem
-    known : mapping of str to Stamp
-        What a listing, or a plan, said of files.
-    """
+def pin(
+    filesystem: fs.FileSystem,
+    known: Mapping[str, Stamp],  # what a listing, or a plan, said of files
+) -> fs.FileSystem:
+    """Return a file system whose files have to stay as they are known, or first opened."""
     return fs.PyFileSystem(PinningHandler(filesystem, known))
 
 
@@ -100,8 +96,8 @@ class _WholeReader:
         expected = max(0, min(nbytes, self._stamp.size - offset))
         try:
             data = self._reader.read_at(nbytes, offset)
-        # The object, or its generation, of one that was written anew; or an answer of one of
-        # several replicas.
+        # The object, or its generation, was rewritten; or it is the answer of one of several
+        # replicas.
         except (FileNotFoundError, OtherVersionError):
             self._handler.check_unchanged(self._path)
             raise

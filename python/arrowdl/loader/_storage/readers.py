@@ -18,29 +18,21 @@ _JUST_NOW = 10 * SECOND
 
 
 class Stamp(NamedTuple):
-    """What distinguishes a file from another one of its name; None if unknown.
+    """What distinguishes a file from another one of its name; None if unknown."""
 
-    Attributes
-    ----------
-    size : int, optional
-        Bytes.
-    mtime : int, optional
-        When it was written, in nanoseconds since 1970. Many stores tell whole seconds.
-    etag : str, optional
-    """
-
-    size: int | None
+    size: int | None  # bytes
+    # when it was written, in nanoseconds since 1970. Many stores tell whole seconds
     mtime: int | None = None
     etag: str | None = None
 
     @property
     def is_exact(self) -> bool:
-        """Whether a file that is written anew within a second has another stamp."""
+        """Whether a file that is rewritten within a second has another stamp."""
         return self.etag is not None or (self.mtime or 0) % SECOND != 0
 
 
 def may_be_rewritten(stamp: Stamp) -> bool:
-    """Whether a file may be written anew and have the same stamp: from now on, not before."""
+    """Whether a file may be rewritten and have the same stamp: from now on, not before."""
     if stamp.mtime is None:
         return stamp.etag is None
     return not stamp.is_exact and time.time_ns() - stamp.mtime < _JUST_NOW

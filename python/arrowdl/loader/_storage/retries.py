@@ -25,7 +25,7 @@ class RetriedError(OSError):
 
 
 class UnneededError(OSError):
-    """Nobody waits for the answer any more."""
+    """No thread waits for the answer any more."""
 
 
 class _Thread(threading.local):
@@ -53,22 +53,16 @@ def _wait(seconds: float) -> None:
         raise UnneededError("reading was given up")
 
 
-def call_with_retries(retries: Retries, what: str, function: Callable[[], T]) -> T:
+def call_with_retries(
+    retries: Retries,
+    # what is done, for the error: "reading 100 bytes of 's3://b/a.parquet' from offset 0"
+    what: str,
+    function: Callable[[], T],
+) -> T:
     """Call `function` until it succeeds, its error is final, or the tries or the time are used up.
 
-    Parameters
-    ----------
-    retries : Retries
-    what : str
-        What is done, for the error: "reading 100 bytes of 's3://b/a.parquet' from offset 0".
-    function : callable
-
-    Raises
-    ------
-    RetriedError
-        After the last try, from its error, or when the deadline has come.
-    UnneededError
-        As `end_waits_with` says.
+    Raises RetriedError: after the last try, from its error, or when the deadline has come. Raises
+    UnneededError: as `end_waits_with` says.
     """
     start = time.monotonic()
     tried = 0

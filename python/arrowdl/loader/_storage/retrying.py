@@ -23,24 +23,16 @@ _PAGE_FILES = 1_000  # of a page of a list, of every store
 
 
 def retry(filesystem: fs.FileSystem, retries: Retries) -> fs.FileSystem:
-    """Return a file system that tries again what fails.
-
-    Parameters
-    ----------
-    filesystem : pyarrow.fs.FileSystem
-    retries : Retries
-    """
+    """Return a file system that tries again what fails."""
     return fs.PyFileSystem(RetryingHandler(filesystem, retries))
 
 
 def _list_all(
     get: Callable[[fs.FileSelector], list[fs.FileInfo]], selector: fs.FileSelector
 ) -> list[fs.FileInfo]:
-    """List a directory, twice where the list may lack its last pages.
-
-    Clients take an answer of another kind, such as an empty one, for the end of a list. Each page
-    before the last one is full.
-    """
+    """List a directory, twice where the list may lack its last pages."""
+    # Clients take an answer of another kind, such as an empty one, for the end of a list. Each page
+    # before the last one is full.
     found = get(selector)
     files = sum(info.type == fs.FileType.File for info in found)
     if files and files % _PAGE_FILES == 0 and len(get(selector)) != len(found):
@@ -54,11 +46,6 @@ class RetryingHandler(ReadingHandler):
     A file that failed to the end is asked for once for as long as the deadline is, and that request
     has a tenth of it: whoever finds out what is wrong with the file, or leaves out its rows, does
     not wait that long for each of them.
-
-    Parameters
-    ----------
-    inner : pyarrow.fs.FileSystem
-    retries : Retries
     """
 
     def __init__(self, inner: fs.FileSystem, retries: Retries) -> None:
@@ -122,7 +109,7 @@ class RetryingHandler(ReadingHandler):
 
 
 class _RetryingReader:
-    """Reads again what fails, from a file that is opened anew: its connection may be broken."""
+    """Reads again what fails, and opens the file again: its connection may be broken."""
 
     def __init__(self, handler: RetryingHandler, path: str, reader: Reader) -> None:
         self._handler = handler

@@ -32,17 +32,14 @@ def _find_store(stores: Iterable[Store], path: str) -> Store | None:
     return next((own for own in stores if own.has(path) and _find_hub(own)), None)
 
 
-def pin_revisions(stores: Sequence[Store], paths: Sequence[str], retries: Retries) -> list[str]:
+def pin_revisions(
+    stores: Sequence[Store],
+    paths: Sequence[str],  # as `StoresHandler` takes them
+    retries: Retries,
+) -> list[str]:
     """Return paths whose files stay the same, of those of Hugging Face's Hub: with the commit.
 
     A branch may move while a training reads, and a state has to name what was read.
-
-    Parameters
-    ----------
-    stores : sequence of Store
-    paths : sequence of str
-        As `StoresHandler` takes them.
-    retries : Retries
     """
     commits: dict[tuple[str, str, str], str | None] = {}
     pinned = []
@@ -64,25 +61,14 @@ def _find_hub(store: Store) -> Any:
 
 
 def check_revisions(
-    stores: Sequence[Store],
+    stores: Sequence[Store],  # see `pin_revisions`
     paths: Sequence[str],
-    planned: Iterable[str],
+    planned: Iterable[str],  # paths of the plan's files
+    # see `Store`, that the plan was made of: they are what they were then
     revisions: Mapping[str, str],
-    retries: Retries,
+    retries: Retries,  # a branch that the plan does not know is asked for
 ) -> None:
-    """Raise ValueError if a path names another revision than that of a plan's files.
-
-    Parameters
-    ----------
-    stores, paths
-        As of `pin_revisions`.
-    planned : iterable of str
-        Paths of the plan's files.
-    revisions : mapping of str to str
-        As of `Store`, that the plan was made of: they are what they were then.
-    retries : Retries
-        A branch that the plan does not know is asked for.
-    """
+    """Raise ValueError if a path names another revision than that of a plan's files."""
     hubs = [own for own in stores if _find_hub(own)]
     found: dict[str, set[str]] = {}
     for match in (_match(_PATH, path) for path in planned) if hubs else ():

@@ -36,12 +36,7 @@ _SHORTEST = 4
 
 
 class Secrets:
-    """Texts that are hidden, and what looks like a secret by its place in a URL.
-
-    Parameters
-    ----------
-    values : iterable of str
-    """
+    """Texts that are hidden, and what looks like a secret by its place in a URL."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         forms = {form for value in values for form in _list_forms(value)}
@@ -146,7 +141,7 @@ def find_secrets(options: Mapping[str, Any]) -> list[str]:
 
 
 def _find_in_headers(headers: Any) -> list[str]:
-    """Return the values of headers, of a mapping or of pairs, but those that are no secrets."""
+    """Return the values of headers, of a mapping or of pairs, but those that are not secrets."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     if not isinstance(pairs, Iterable):
         return []
@@ -173,7 +168,7 @@ def _list_texts(value: Any) -> list[str]:
 
 
 def hide_query(query: str) -> tuple[str, list[str]]:
-    """Return the parameters of a URL that are no secrets, and the values of those that are."""
+    """Return the parameters of a URL that are not secrets, and the values of those that are."""
     shown, hidden = [], []
     for item in query.split("&") if query else ():
         name, _, value = item.partition("=")

@@ -20,27 +20,15 @@ from arrowdl.loader._storage.secrets import Secrets
 
 @dataclass
 class Store:
-    """A file system, and the URLs that it has.
+    """A file system, and the URLs that it has."""
 
-    Attributes
-    ----------
-    prefix : str
-        What its URLs begin with, "s3://bucket" for example; empty for all others.
-    filesystem : pyarrow.fs.FileSystem
-    cut : int, optional
-        Characters of a URL before the file system's own path. None: fsspec knows.
-    secrets : Secrets
-    signed : dict of str to str
-        Paths of the file system with secrets in them, by those without.
-    revisions : dict of str to str
-        Of Hugging Face's Hub: commits by "datasets/user/name@branch", as its URLs name them.
-    """
-
-    prefix: str
+    prefix: str  # what its URLs begin with, "s3://bucket" for example; empty for all others
     filesystem: fs.FileSystem = field(repr=False)
-    cut: int | None = 0
+    cut: int | None = 0  # characters of a URL before the file system's own path. None: fsspec knows
     secrets: Secrets = field(default_factory=Secrets)
+    # paths of the file system with secrets in them, by those without
     signed: dict[str, str] = field(default_factory=dict, repr=False)
+    # of Hugging Face's Hub: commits by "datasets/user/name@branch", as its URLs name them
     revisions: dict[str, str] = field(default_factory=dict)
 
     def has(self, path: str) -> bool:
@@ -64,12 +52,7 @@ class Store:
 
 
 class StoresHandler(ReadingHandler):
-    """Sends each path to the store whose prefix it has; its errors have no secrets.
-
-    Parameters
-    ----------
-    stores : sequence of Store
-    """
+    """Sends each path to the store whose prefix it has; its errors have no secrets."""
 
     def __init__(self, stores: Sequence[Store]) -> None:
         super().__init__(stores[0].filesystem)

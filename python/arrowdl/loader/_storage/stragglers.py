@@ -10,9 +10,9 @@ from __future__ import annotations
 import statistics
 from collections import deque
 
-# Of all requests. So there is none before the first twenty.
+# The share of all requests that may be made twice: none of the first twenty.
 SHARE = 0.05
-# After so many times the median of the last requests of a size, and not before.
+# A request is late after this many times the median of the last ones of its size, and seconds.
 _TIMES, _LEAST_SECONDS = 2.0, 0.05
 _FEWEST, _LAST = 8, 32
 _AT_ONCE = 2

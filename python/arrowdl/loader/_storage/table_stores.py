@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _TRUE = {"1", "true", "on", "yes", "y"}
 _FALSE = {"0", "false", "off", "no", "n"}
-# Of writers and of connections, which change no byte that is read; the Loader tries again itself.
+# Options of writers and connections, which change no byte that is read; the Loader tries again
+# itself.
 _IDLE = {
     *("allow_http", "max_retries", "retry_timeout", "timeout", "connect_timeout"),
     *("backoff_config.init_backoff", "backoff_config.max_backoff", "backoff_config.base"),
@@ -71,20 +72,13 @@ _AZURE_VARIABLES = re.compile(
 )
 
 
-def open_table_store(url: str, options: Mapping[str, Any]) -> fs.FileSystem | None:
+def open_table_store(
+    url: str,  # Percent-encoded, as deltalake has it
+    options: Mapping[str, Any],  # the table's ``storage_options``
+) -> fs.FileSystem | None:
     """Make pyarrow's file system of what is below a table's URL, with paths below it.
 
-    Parameters
-    ----------
-    url : str
-        Percent-encoded, as deltalake has it.
-    options : mapping of str to object
-        The table's ``storage_options``.
-
-    Returns
-    -------
-    pyarrow.fs.FileSystem or None
-        None if an option or the URL has a meaning that pyarrow's client does not know.
+    It is None if an option or the URL has a meaning that pyarrow's client does not know.
     """
     import pyarrow.fs as fs
 
@@ -168,21 +162,11 @@ _SCHEMES: dict[str, Callable[[str, Mapping[str, Any]], dict[str, Any] | None]] =
 
 def _translate(
     options: Mapping[str, Any],
-    variables: re.Pattern[str],
-    prefix: re.Pattern[str],
+    variables: re.Pattern[str],  # of the names of variables
+    prefix: re.Pattern[str],  # that names may have
     names: Mapping[str, str],
 ) -> dict[str, Any] | None:
-    """Return options, and variables of the environment, by pyarrow's names; None if one is other.
-
-    Parameters
-    ----------
-    options : mapping of str to object
-    variables : re.Pattern
-        Of the names of variables.
-    prefix : re.Pattern
-        That names may have.
-    names : mapping of str to str
-    """
+    """Return options, and variables of the environment, by pyarrow's names, if all are known."""
     chosen: dict[str, Any] = {}
     found = {name: text for name, text in os.environ.items() if variables.match(name)}
     for given in (found, options):

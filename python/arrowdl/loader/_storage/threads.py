@@ -23,27 +23,15 @@ Result = TypeVar("Result")
 def map_in_threads(
     function: Callable[[Item], Result],
     items: Sequence[Item],
+    # calls at a time, at most. Calls that return at once get one thread, which is faster
     threads: int,
-    show: Callable[[int], None] = lambda done: None,
+    show: Callable[[int], None] = lambda done: None,  # called with the number of results so far
 ) -> list[Result]:
     """Call `function` with each of `items`; the wait can be interrupted.
 
     If a call fails, or the wait is interrupted, no further calls begin. Nothing waits for running
-    calls, and their threads do not keep the process alive.
-
-    Parameters
-    ----------
-    function : callable
-    items : sequence
-    threads : int
-        Calls at a time, at most. Calls that return at once get one thread, which is faster.
-    show : callable
-        Called with the number of results so far.
-
-    Returns
-    -------
-    list
-        The results, in the order of `items`. Of several errors, that of the first item is raised.
+    calls, and their threads do not keep the process alive. If several calls fail, the error of the
+    first item is raised.
     """
     futures: list[Future[Result]] = [Future() for _ in items]
     waiting = deque(zip(futures, items, strict=True))
@@ -82,7 +70,7 @@ def map_in_threads(
 
 
 def _hand_over(made: list[tuple[Future[Result], Result]]) -> None:
-    """Set the results that were made, the last one first: who waits for the first finds all."""
+    """Set the results, the last one first: a thread that waits for the first finds all."""
     while made:
         future, result = made.pop()
         future.set_result(result)

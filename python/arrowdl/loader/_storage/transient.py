@@ -56,7 +56,7 @@ _WORDS = re.compile(
 _STATUS = re.compile(
     r"(?:HTTP status|HTTP response code|status code|status=)\D{0,3}(\d{3})\b", re.I
 )
-# Of Rust's object_store, which Delta Lake reads by: with a status, or about the connection.
+# Errors of Rust's object_store, which Delta Lake uses: with a status, or about the connection.
 _OBJECT_STORE = re.compile(r"Generic \w+ error\b")
 _STATUS_LINE = re.compile(r"[\sm:](\d{3}) [A-Z][A-Za-z]+\b")
 _FINAL = re.compile(r"AWS Error (?:ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH)")
@@ -80,14 +80,10 @@ class PassingError(OSError):
     """An error that may pass, without the secrets of the one that it stands for."""
 
 
-def is_transient(error: BaseException) -> bool:
-    """Whether the same request may succeed later.
-
-    Parameters
-    ----------
-    error : BaseException
-        Of a file system: pyarrow's, fsspec's, or one that Python wrote.
-    """
+def is_transient(
+    error: BaseException,  # of a file system: pyarrow's, fsspec's, or one that Python wrote
+) -> bool:
+    """Whether the same request may succeed later."""
     if isinstance(error, FileChangedError) or not isinstance(error, Exception):
         return False
     if isinstance(error, FileNotFoundError):  # fsspec says so of every failure on the web

@@ -11,8 +11,8 @@ from arrowdl.loader._storage.held_ranges import Range
 # Ranges that are nearer are read as one: bytes that arrive within some milliseconds, of the tens
 # that a request waits for its answer.
 GAP_BYTES = 2**20
-# Of a request: some times what arrives while one waits for its answer, at 100 MB/s. Larger ones
-# would be hardly faster, and the first rows later.
+# The bytes of a request: some times what arrives while one waits for its answer, at 100 MB/s.
+# Larger ones would be hardly faster, and the first rows later.
 RANGE_BYTES = 2**22
 
 

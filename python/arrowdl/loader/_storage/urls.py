@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _WEB = ("http", "https")
 # Names and values. A "?" may also be of a pattern: "k=?/l=1".
 _QUERY = re.compile(r"[A-Za-z_][\w.-]*=[^&]*(?:&[A-Za-z_][\w.-]*=[^&]*)*")
-# The start of a password that has a slash, and is no port.
+# The start of a password that has a slash, and is not a port.
 _HALF_LOGIN = re.compile(r"[^@\[\]]*:(?!\d*$)[^@\[\]]*")
 # What s3fs, boto and others call the options of pyarrow's S3FileSystem.
 _S3_NAMES = {
@@ -42,24 +42,12 @@ _GCS_LIMIT = timedelta(seconds=0.2)
 
 
 class Url(NamedTuple):
-    """The parts of a URL.
-
-    Attributes
-    ----------
-    scheme : str
-    login : str
-        "user:password", or empty.
-    host : str
-        The bucket, with the port or the account.
-    path : str
-        Begins with a slash, or is empty.
-    query : str
-    """
+    """The parts of a URL."""
 
     scheme: str
-    login: str
-    host: str
-    path: str
+    login: str  # "user:password", or empty
+    host: str  # the bucket, with the port or the account
+    path: str  # begins with a slash, or is empty
     query: str
 
 
@@ -101,21 +89,14 @@ def find_url_secrets(url: str) -> Secrets:
     return Secrets([*values, parts.query] if hide_query(parts.query)[1] else values)
 
 
-def open_store(url: str, options: Mapping[str, Any]) -> Store:
+def open_store(
+    url: str,
+    options: Mapping[str, Any],  # of the file system
+) -> Store:
     """Make the file system that has a URL.
 
-    Parameters
-    ----------
-    url : str
-    options : mapping of str to object
-        Of the file system.
-
-    Raises
-    ------
-    ValueError
-        The file system does not take an option.
-    ImportError
-        A library is missing.
+    Raises ValueError if the file system does not take an option. Raises ImportError if a library is
+    missing.
     """
     from arrowdl.loader._storage.stores import Store
 
@@ -226,7 +207,7 @@ def _make(kind: type[Any], options: Mapping[str, Any]) -> Any:
             f"pyarrow's {kind.__name__} does not take one of Storage.options {names} ({error}): "
             f"see pyarrow.fs.{kind.__name__}, or make a file system yourself, for "
             "Storage.filesystem. "
-            'Of a URL, what is after "?" are options'
+            'The text after "?" in a URL has options, too'
         ) from None
 
 

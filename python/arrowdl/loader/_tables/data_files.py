@@ -43,17 +43,8 @@ if TYPE_CHECKING:
 class DataFilesSource(DatasetSource):
     """Row groups of the files of a table, with the names and types of the table.
 
-    Files that store the columns as the table has them are read like those of a dataset. Of others,
-    columns are converted and deleted rows left out batch by batch.
-
-    Parameters
-    ----------
-    version : TableVersion
-    columns : list of str, optional
-    filter : pyarrow.dataset.Expression, optional
-    left_out : list of Skipped, optional
-    access, plan
-        As of `open_dataset`; `plan` of this version.
+    Files that store the columns as the table has them are read like those of a dataset. In other
+    files, columns are converted and deleted rows dropped batch by batch.
     """
 
     def __init__(
@@ -62,7 +53,7 @@ class DataFilesSource(DatasetSource):
         columns: list[str] | None,
         filter: Any,
         left_out: list[Skipped] | None = None,
-        access: Access | None = None,
+        access: Access | None = None,  # see `open_dataset`; `plan` of this version
         plan: FilePlan | None = None,
     ) -> None:
         import pyarrow.dataset as ds
@@ -199,17 +190,9 @@ class DataFilesSource(DatasetSource):
         self,
         fragment: ds.Fragment,
         query: Query,
-        options: Mapping[str, Any],
+        options: Mapping[str, Any],  # of the scanner
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one fragment with the whole columns that `query` and its filter need.
-
-        Parameters
-        ----------
-        fragment : pyarrow.dataset.Fragment
-        query : Query
-        options : mapping
-            Of the scanner.
-        """
+        """Yield rows of a fragment with the whole columns that `query` and its filter need."""
         import pyarrow as pa
 
         plan = self._plan(fragment)
@@ -234,19 +217,14 @@ class DataFilesSource(DatasetSource):
 
 
 class TableFiles(DatasetFiles):
-    """The data files of a version of a table.
-
-    Parameters
-    ----------
-    snapshot : str
-    list_lacking : callable
-        Lists the files that lack a column; returns None if they store columns as the table does.
-    **dataset
-        As of `DatasetFiles`.
-    """
+    """The data files of a version of a table."""
 
     def __init__(
-        self, snapshot: str, list_lacking: Callable[[str], list[str] | None], **dataset: Any
+        self,
+        snapshot: str,
+        # lists the files that lack a column; returns None if they store columns as the table does
+        list_lacking: Callable[[str], list[str] | None],
+        **dataset: Any,  # see `DatasetFiles`
     ) -> None:
         super().__init__(**dataset)
         self._snapshot = snapshot
@@ -275,22 +253,13 @@ class _Stamps(FileStamps):
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where the columns of a table are in files of one schema.
+    """Where the columns of a table are in files of one schema."""
 
-    Attributes
-    ----------
-    stored : dict of str to pyarrow.Field
-        The columns of the files, with field ids, by the names in the table. Those that the files
-        lack, and constants, are left out.
-    unchanged : set of str
-        Columns that need no conversion.
-    is_plain : bool
-        Whether a scan by the names of the table returns the right values.
-    """
-
+    # the columns of the files, with field ids, by the names in the table. Those that the files
+    # lack, and constants, are left out
     stored: Mapping[str, pa.Field]
-    unchanged: set[str]
-    is_plain: bool
+    unchanged: set[str]  # columns that need no conversion
+    is_plain: bool  # whether a scan by the names of the table returns the right values
 
     @classmethod
     def make(
@@ -316,20 +285,11 @@ class _Layout:
 
 @dataclass(frozen=True)
 class _FilePlan:
-    """How the columns of a table are read from one file.
-
-    Attributes
-    ----------
-    fields : dict of str to TableField
-    layout : _Layout
-    schema : pyarrow.Schema
-        Of the file.
-    file : DataFile
-    """
+    """How the columns of a table are read from one file."""
 
     fields: Mapping[str, TableField]
     layout: _Layout
-    schema: pa.Schema
+    schema: pa.Schema  # of the file
     file: DataFile
 
     @property

@@ -44,25 +44,13 @@ def open_delta(
     columns: list[str] | None,
     filter: Any,
     left_out: list[Skipped] | None = None,
-    access: Access | None = None,
+    access: Access | None = None,  # see `open_dataset`
     plan: FilePlan | None = None,
 ) -> DataFilesSource:
     """Open a Delta table at the version that it has now.
 
-    Parameters
-    ----------
-    table : deltalake.DeltaTable
-    columns : list of str, optional
-    filter : pyarrow.dataset.Expression, optional
-    left_out : list of Skipped, optional
-    access, plan
-        As of `open_dataset`.
-
-    Raises
-    ------
-    ValueError
-        The table needs a feature that is not known, or does not have a column, or the plan is of
-        another version.
+    Raises ValueError if the table needs a feature that is not known, or does not have a column, or
+    the plan is of another version.
     """
     check_filter(filter)
     _check_features(table)

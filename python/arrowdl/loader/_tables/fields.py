@@ -14,30 +14,15 @@ _FIELD_ID = b"PARQUET:field_id"
 
 @dataclass(frozen=True)
 class TableField:
-    """A column of a table, or a field in one.
+    """A column of a table, or a field in one."""
 
-    Attributes
-    ----------
-    name : str
-        In the table.
-    type : pyarrow.DataType
-        In the table. Files may have narrower ones.
-    key : int or str
-        Its field id, or its name, in files.
-    children : tuple of TableField
-        Of a struct its fields, of a list its items, of a map its keys and values.
-    default : object, optional
-        Its value in files without it.
-    is_required : bool
-        Whether a file without it and without `default` is an error.
-    """
-
-    name: str
-    type: pa.DataType
-    key: int | str
+    name: str  # in the table
+    type: pa.DataType  # in the table. Files may have narrower ones
+    key: int | str  # its field id, or its name, in files
+    # of a struct its fields, of a list its items, of a map its keys and values
     children: tuple[TableField, ...] = ()
-    default: Any = None
-    is_required: bool = False
+    default: Any = None  # its value in files without it
+    is_required: bool = False  # whether a file without it and without `default` is an error
 
     def find_in(self, fields: Iterable[pa.Field]) -> pa.Field | None:
         """Return the field of a file that has the values, or None if none does."""
@@ -65,17 +50,13 @@ class TableField:
             for i, child in enumerate(self.children)
         )
 
-    def read(self, column: pa.Array | None, stored: pa.Field | None, rows: int) -> pa.Array:
-        """Return the values of this column in a batch of a file.
-
-        Parameters
-        ----------
-        column : pyarrow.Array, optional
-            Of the file; None if the file lacks it.
-        stored : pyarrow.Field, optional
-            The field of `column`.
-        rows : int
-        """
+    def read(
+        self,
+        column: pa.Array | None,  # of the file; None if the file lacks it
+        stored: pa.Field | None,  # the field of `column`
+        rows: int,
+    ) -> pa.Array:
+        """Return the values of this column in a batch of a file."""
         import pyarrow as pa
 
         if column is None or stored is None:
@@ -162,16 +143,13 @@ def replace_name(stored: pa.Field, field: TableField) -> pa.Field:
     return named.with_metadata({_FIELD_ID: str(field.key).encode()})
 
 
-def set_field_ids(fields: Iterable[pa.Field], ids: Mapping[str, Any]) -> list[pa.Field]:
-    """Return fields of a file with numbers, for a file that was written without them.
-
-    Parameters
-    ----------
-    fields : iterable of pyarrow.Field
-    ids : mapping
-        The number and the mapping of the children, by name; of lists ``"element"``, of maps
-        ``"key"`` and ``"value"``.
-    """
+def set_field_ids(
+    fields: Iterable[pa.Field],
+    # the number and the mapping of the children, by name; of lists ``"element"``, of maps ``"key"``
+    # and ``"value"``
+    ids: Mapping[str, Any],
+) -> list[pa.Field]:
+    """Return fields of a file with numbers, for a file that was written without them."""
     return [_set_field_id(field, field.name, ids) for field in fields]
 
 

@@ -32,28 +32,15 @@ _REWRITE = "rewrite the data files (in Spark: CALL system.rewrite_data_files)"
 def open_iceberg(
     source: Any,
     columns: list[str] | None,
-    filter: Any,
+    filter: Any,  # of the rows that the scan selects
     left_out: list[Skipped] | None = None,
-    access: Access | None = None,
+    access: Access | None = None,  # see `open_dataset`
     plan: FilePlan | None = None,
 ) -> DataFilesSource:
     """Open a scan of an Iceberg table, or a table at the snapshot that it has now.
 
-    Parameters
-    ----------
-    source : pyiceberg.table.Table or pyiceberg.table.DataScan
-    columns : list of str, optional
-    filter : pyarrow.dataset.Expression, optional
-        Of the rows that the scan selects.
-    left_out : list of Skipped, optional
-    access, plan
-        As of `open_dataset`.
-
-    Raises
-    ------
-    ValueError
-        The table has files or deletes that cannot be read, or does not have a column, or the plan
-        is of another snapshot.
+    Raises ValueError if the table has files or deletes that cannot be read, or does not have a
+    column, or the plan is of another snapshot.
     """
     check_filter(filter)
     scan = source if hasattr(source, "plan_files") else source.scan()

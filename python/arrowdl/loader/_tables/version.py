@@ -16,58 +16,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A Parquet file of a table.
+    """A Parquet file of a table."""
 
-    Attributes
-    ----------
-    path : str
-        In the file system of the table.
-    constants : dict of str to object
-        Values of columns that are the same in all rows and are not read from the file.
-    defaults : dict of str to object
-        Values of columns if the file lacks them.
-    deleted : pyarrow.Array, optional
-        Numbers of deleted rows: int64, ascending, without nulls.
-    schema : pyarrow.Schema, optional
-        Of the file, as its footer has it. None: the footer has to be read.
-    """
-
-    path: str
+    path: str  # in the file system of the table
+    # values of columns that are the same in all rows and are not read from the file
     constants: Mapping[str, Any] = field(default_factory=dict)
+    # values of columns if the file lacks them
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    deleted: pa.Array | None = None
+    deleted: pa.Array | None = None  # numbers of deleted rows: int64, ascending, without nulls
+    # of the file, as its footer has it. None: the footer has to be read
     schema: pa.Schema | None = None
 
 
 @dataclass(frozen=True)
 class TableVersion:
-    """One version of a table.
+    """One version of a table."""
 
-    Attributes
-    ----------
-    name : str
-        For users, without secrets.
-    identity : str
-        What decides on the rows: the table's number and the version.
-    fields : list of TableField
-    files : list of DataFile
-    filesystem : pyarrow.fs.FileSystem
-    field_ids : dict, optional
-        Of files without field ids, as in `set_field_ids`.
-    secrets : sequence of str
-        Of the file system, that errors must not have.
-    place : str
-        As of `PlannedTable`.
-    """
-
-    name: str
-    identity: str
+    name: str  # for users, without secrets
+    identity: str  # what decides on the rows: the table's number and the version
     fields: Sequence[TableField]
     files: Sequence[DataFile]
     filesystem: Any
-    field_ids: Mapping[str, Any] | None = None
+    field_ids: Mapping[str, Any] | None = None  # of files without field ids, as in `set_field_ids`
+    # of the file system, that errors must not have
     secrets: Sequence[str] = field(default=(), repr=False)
-    place: str = ""
+    place: str = ""  # see `PlannedTable`
 
     def make_schema(self) -> pa.Schema:
         """Return the columns of the table."""
@@ -84,10 +57,7 @@ class TableVersion:
 def open_plan(plan: FilePlan, identity: str, name: str) -> list[DataFile]:
     """Return the files of a plan of a version.
 
-    Raises
-    ------
-    ValueError
-        The plan is of another version, of something else, or damaged.
+    Raises ValueError if the plan is of another version, of something else, or damaged.
     """
     plan.check_source(identity, name)
     assert plan.table is not None
@@ -99,16 +69,11 @@ def open_plan(plan: FilePlan, identity: str, name: str) -> list[DataFile]:
         ) from None
 
 
-def pack_files(files: Sequence[DataFile], schema: pa.Schema) -> bytes:
-    """Return all but the paths of files, as a stream of Arrow.
-
-    Parameters
-    ----------
-    files : sequence of DataFile
-        With their schemas.
-    schema : pyarrow.Schema
-        With the types of the columns whose values are constants and defaults.
-    """
+def pack_files(
+    files: Sequence[DataFile],  # with their schemas
+    schema: pa.Schema,  # with the types of the columns whose values are constants and defaults
+) -> bytes:
+    """Return all but the paths of files, as a stream of Arrow."""
     import pyarrow as pa
 
     stored = [_dump_schema(file.schema) for file in files if file.schema is not None]

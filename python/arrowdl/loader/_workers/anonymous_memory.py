@@ -21,23 +21,13 @@ IS_DESCRIPTOR_KEPT = sys.version_info < (3, 13) or sys.platform == "darwin"
 _OPTIONS: dict[str, Any] = {} if IS_DESCRIPTOR_KEPT else {"trackfd": False}
 
 
-def make_memory(size: int) -> int:
+def make_memory(
+    size: int,  # bytes, at least 1
+) -> int:
     """Make memory that is reserved: otherwise the first write to it may be a SIGBUS.
 
-    Parameters
-    ----------
-    size : int
-        Bytes, at least 1.
-
-    Returns
-    -------
-    descriptor : int
-        A file, which the caller closes.
-
-    Raises
-    ------
-    OSError
-        Its `filename` is `FOLDER` if the memory would be there, else None.
+    Returns a descriptor, which the caller closes. Raises OSError, whose `filename` is `FOLDER` if
+    the memory would be there, else None.
     """
     file, place = _open()
     try:

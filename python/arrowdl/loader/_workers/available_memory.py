@@ -13,21 +13,13 @@ _UNLIMITED = 1 << 60  # version 1 writes a number above
 
 
 def find_available(
-    proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")
+    proc: Path = Path("/proc"),  # where these file systems are mounted
+    cgroups: Path = Path("/sys/fs/cgroup"),
 ) -> int | None:
     """Estimate how many bytes this process can get: of the machine, and of its containers.
 
-    Files that the kernel caches count as available, and so does swap space that may be used.
-
-    Parameters
-    ----------
-    proc, cgroups : Path
-        Where these file systems are mounted.
-
-    Returns
-    -------
-    int, optional
-        None if the system does not say.
+    Files that the kernel caches count as available, and so does swap space that may be used. None
+    if the system does not say.
     """
     try:
         machine = _read_table(proc / "meminfo")
@@ -58,17 +50,14 @@ def _find_cgroups(proc: Path, cgroups: Path) -> Iterator[Path]:
         if controllers and "memory" not in controllers.split(","):
             continue
         root = cgroups / ("memory" if controllers else "")
-        # Of a container the path may be that of the host: then only the root is here.
+        # The path of a container may be that of the host: then only the root is here.
         names = [name for name in path.split("/") if name]
         for count in range(len(names), -1, -1):
             yield root.joinpath(*names[:count])
 
 
 def _read_cgroup(folder: Path, swap: int) -> int | None:
-    """Return the bytes that a group may still use, with `swap` bytes on the machine.
-
-    None: it has no limit, or none that this process can read.
-    """
+    """Return the bytes that a group may still use, with `swap` bytes on the machine, if known."""
     room = _read_room(folder, "memory.max", "memory.current", "")
     if room is not None:
         rest = _read_rest(folder, "memory.swap.max", "memory.swap.current")
@@ -76,7 +65,7 @@ def _read_cgroup(folder: Path, swap: int) -> int | None:
     room = _read_room(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
     if room is None:
         return None
-    # Of version 1: a limit of memory and swap together.
+    # Version 1 has a limit of memory and swap together.
     rest = _read_rest(folder, "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes")
     return room + (swap if rest is None else min(swap, max(0, rest - room)))
 
@@ -114,7 +103,7 @@ class MemoryGuard:
     def check(self, size: int) -> None:
         """Raise OSError (ENOMEM) if `size` bytes for a batch would leave too little.
 
-        Memory is measured anew when a part of what was available is used.
+        Memory is measured again when a part of what was available is used.
         """
         if size > self._granted:
             available = find_available()

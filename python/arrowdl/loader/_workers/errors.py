@@ -32,18 +32,12 @@ def _describe_signal(number: int) -> tuple[str, str]:
     return name, _SIGNALS.get(name, "sent by another process, or by the worker itself")
 
 
-def describe_exit(index: int, code: int | None, has_answered: bool) -> str:
-    """Say why a worker process ended without having been asked to.
-
-    Parameters
-    ----------
-    index : int
-        Of the worker.
-    code : int, optional
-        Its exit code; negative for a signal.
-    has_answered : bool
-        Whether it had sent anything.
-    """
+def describe_exit(
+    index: int,  # of the worker
+    code: int | None,  # its exit code; negative for a signal
+    has_answered: bool,  # whether it had sent anything
+) -> str:
+    """Say why a worker process ended without having been asked to."""
     if code is not None and code < 0:
         name, meaning = _describe_signal(-code)
         return f"worker {index} of the Loader was killed by {name}: {meaning}"
@@ -69,18 +63,14 @@ def is_of_signal_handler(error: Exception) -> bool:
     return any(frame.f_code in codes for frame in frames)
 
 
-def load_error(index: int, data: bytes | None, summary: str, text: str) -> Exception:
-    """Return the exception of a worker, with its traceback as a note.
-
-    Parameters
-    ----------
-    index : int
-        Of the worker.
-    data : bytes, optional
-        The pickled exception. Without it, or if it cannot be loaded, this is a RuntimeError.
-    summary, text : str
-        What the worker did, and its traceback.
-    """
+def load_error(
+    index: int,  # of the worker
+    # the pickled exception. Without it, or if it cannot be loaded, this is a RuntimeError
+    data: bytes | None,
+    summary: str,  # what the worker did, and its traceback
+    text: str,
+) -> Exception:
+    """Return the exception of a worker, with its traceback as a note."""
     error = None
     if data is not None:
         with suppress(Exception):

@@ -13,19 +13,14 @@ _NO_MEMORY = (errno.ENOSPC, errno.ENOMEM, errno.EFBIG)
 
 
 class NoRoomError(OSError):
-    """The system has no shared memory of the wanted size, or no file descriptor for it.
+    """The system has no shared memory of the wanted size, or no file descriptor for it."""
 
-    Parameters
-    ----------
-    size : int
-        Bytes of the batch.
-    code : int
-        An errno that `is_no_room` knows.
-    folder : str, optional
-        The file system that the memory would be in, if it is in one.
-    """
-
-    def __init__(self, size: int, code: int, folder: str | None = None) -> None:
+    def __init__(
+        self,
+        size: int,  # bytes of the batch
+        code: int,  # an errno that `is_no_room` knows
+        folder: str | None = None,  # the file system that the memory would be in, if it is in one
+    ) -> None:
         if code in _NO_FILES:
             text = _explain_files(size, code)
         elif code == errno.EFBIG:

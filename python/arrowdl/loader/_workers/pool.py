@@ -19,27 +19,18 @@ from arrowdl.loader._workers.worker import Worker
 class WorkerPool:
     """Processes that wait for an epoch to read. They end with this object, or with `close`.
 
-    Parameters
-    ----------
-    reader : ShareReader
-        What each worker reads with; it is pickled.
-    count : int
-        Workers.
+    Raises TypeError if `reader` cannot be pickled. Raises RuntimeError if this process may start no
+    processes.
 
-    Raises
-    ------
-    TypeError
-        `reader` cannot be pickled.
-    RuntimeError
-        This process may start no processes.
-
-    Notes
-    -----
     The pool belongs to the process that made it. In a forked child `close` does nothing, the
     connections are closed, and the memory of inherited batches is never written again.
     """
 
-    def __init__(self, reader: ShareReader, count: int) -> None:
+    def __init__(
+        self,
+        reader: ShareReader,  # what each worker reads with; it is pickled
+        count: int,  # workers
+    ) -> None:
         if multiprocessing.current_process().daemon:
             raise RuntimeError(
                 f"num_workers={count}: this process is a daemon of multiprocessing, which may "
@@ -63,21 +54,16 @@ class WorkerPool:
             raise
 
     def read(
-        self, place: dict[str, Any], rank: int, world_size: int, turns: range, ahead: int
+        self,
+        place: dict[str, Any],  # of `Position.to_state`
+        rank: int,
+        world_size: int,
+        turns: range,  # the batches to receive; its end may be more than there are
+        ahead: int,  # batches that each worker makes ahead, at least 1
     ) -> Generator[Message]:
         """Yield the batches of an epoch, batch `i` from worker ``i % count``.
 
         The pool closes if the iteration ends before the last batch.
-
-        Parameters
-        ----------
-        place : dict
-            Of `Position.to_state`.
-        rank, world_size : int
-        turns : range
-            The batches to receive; its end may be more than there are.
-        ahead : int
-            Batches that each worker makes ahead, at least 1.
         """
         self.is_idle = False
         try:

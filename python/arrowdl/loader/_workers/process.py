@@ -39,20 +39,16 @@ class ShareReader(Protocol):
         """
 
 
-def run_worker(connection: Connection, index: int, workers: int) -> None:
-    """Serve the consumer at the other end until the connection closes.
-
-    Parameters
-    ----------
-    connection : Connection
-        Sends the pickled `ShareReader` first, and then commands.
-    index, workers : int
-        Which of how many workers.
-    """
+def run_worker(
+    connection: Connection,  # sends the pickled `ShareReader` first, and then commands
+    index: int,  # which of how many workers
+    workers: int,
+) -> None:
+    """Serve the consumer at the other end until the connection closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the consumer gets it too, and ends this process
     process = os.getpid()
     channel = Channel(connection)
-    in_forked_child(channel.close)  # nobody would see this process end
+    in_forked_child(channel.close)  # else the end of this process would not be seen
     try:
         _Worker(channel, index, workers).serve()
     except _ConsumerGone:

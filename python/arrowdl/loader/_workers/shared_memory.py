@@ -19,21 +19,13 @@ from arrowdl.loader._workers.no_room import NoRoomError, is_no_room
 
 
 class Slot:
-    """Memory of a worker.
+    """Memory of a worker."""
 
-    Parameters
-    ----------
-    size : int
-        Bytes, at least 1.
-
-    Attributes
-    ----------
-    memory : mmap.mmap
-    descriptor : int, optional
-        To be sent to the consumer; None once it was.
-    """
-
-    def __init__(self, size: int) -> None:
+    def __init__(
+        self,
+        size: int,  # bytes, at least 1
+    ) -> None:
+        # to be sent to the consumer; None once it was
         self.descriptor: int | None = make_memory(size)
         try:
             self.memory = map_memory(self.descriptor)
@@ -63,25 +55,15 @@ class SlotPool:
         self._dropped: list[int] = []
         self._guard = MemoryGuard()
 
-    def take(self, size: int) -> tuple[int, Slot, list[int]]:
+    def take(
+        self,
+        size: int,  # bytes that it has at least
+    ) -> tuple[int, Slot, list[int]]:
         """Take a free slot, or make one.
 
-        Parameters
-        ----------
-        size : int
-            Bytes that it has at least.
-
-        Returns
-        -------
-        number : int
-        slot : Slot
-        dropped : list of int
-            Slots that were dropped for it, which the consumer has to drop too.
-
-        Raises
-        ------
-        NoRoomError
-            When the consumer returns or drops slots, there may be room: see `take_dropped`.
+        Returns its number, the slot, and the slots that were dropped for it, which the consumer has
+        to drop too. Raises NoRoomError: when the consumer returns or drops slots, there may be
+        room: see `take_dropped`.
         """
         fitting = [number for number in self._free if len(self._slots[number].memory) >= size]
         if fitting:
@@ -149,20 +131,17 @@ class SlotReader:
         self._lent: set[int] = set()
         self._shared: set[int] = set()
 
-    def read(self, number: int, size: int, descriptor: int | None) -> _core.DeviceArray:
+    def read(
+        self,
+        number: int,
+        size: int,
+        # of the slot, if this is its first batch; closed here. None in a first batch if this
+        # process may have no more descriptors
+        descriptor: int | None,
+    ) -> _core.DeviceArray:
         """Return the first `size` bytes of a slot. The array keeps the slot from being reused.
 
-        Parameters
-        ----------
-        number, size : int
-        descriptor : int, optional
-            Of the slot, if this is its first batch; closed here. None in a first batch if this
-            process may have no more descriptors.
-
-        Raises
-        ------
-        NoRoomError
-            This process may have no more descriptors, or map no more memory.
+        Raises NoRoomError if this process may have no more descriptors, or map no more memory.
         """
         memory, address = self._opened.get(number) or self._open(number, size, descriptor)
         self._lent.add(number)
@@ -190,14 +169,10 @@ class SlotReader:
             self._opened.pop(number, None)
 
     def take_returned(self) -> tuple[list[int], list[int]]:
-        """Return the slots that nobody uses any more, each once.
+        """Return the slots that are not used any more, each once.
 
-        Returns
-        -------
-        returned : list of int
-            Slots to reuse.
-        dropped : list of int
-            Slots to drop, since a forked child may still use them. They are dropped here.
+        The first list has the slots to reuse, the second one those to drop, since a forked child
+        may still use them. They are dropped here.
         """
         numbers = {self._returned.popleft() for _ in range(len(self._returned))}
         self._lent -= numbers
@@ -207,13 +182,7 @@ class SlotReader:
         return list(numbers - shared), list(shared)
 
     def trim(self, keep: int) -> tuple[list[int], list[int]]:
-        """Drop idle slots but for `keep`, while the worker waits for the next epoch.
-
-        Returns
-        -------
-        returned, dropped : list of int
-            As of `take_returned`.
-        """
+        """Drop idle slots but for `keep` between epochs; return lists as `take_returned` does."""
         returned, dropped = self.take_returned()
         idle = sorted(self._opened.keys() - self._lent)
         extra = idle[: max(0, len(idle) - keep)]  # newer ones fit newer batches

@@ -28,38 +28,32 @@ class Channel:
     """One end of the socket of a worker.
 
     A descriptor is sent with the first byte of its message: a receiver has both or none of them.
-
-    Parameters
-    ----------
-    connection : Connection
-        An end of a pipe in both directions, which is a socket. It is closed here.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(
+        self,
+        # an end of a pipe in both directions, which is a socket. It is closed here
+        connection: Connection,
+    ) -> None:
         with connection:
             self._socket = socket.socket(fileno=os.dup(connection.fileno()))
         self._socket.setblocking(True)  # whatever socket.setdefaulttimeout() has made of it
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
 
-    def send(self, *message: Any, descriptor: int | None = None) -> None:
+    def send(
+        self,
+        *message: Any,
+        descriptor: int | None = None,  # a file that the receiver gets a descriptor of its own for
+    ) -> None:
         """Send numbers, strings, bytes, None, and lists and dicts of them.
 
         marshal takes a quarter of pickle's time, and the interpreter at the other end is the same
         one.
 
-        Parameters
-        ----------
-        descriptor : int, optional
-            A file that the receiver gets a descriptor of its own for.
-
-        Raises
-        ------
-        BrokenPipeError, ConnectionResetError
-            The other end is closed.
-        OSError
-            The descriptor could not be sent, and nothing was: ETOOMANYREFS if this user has too
-            many on their way.
+        Raises BrokenPipeError or ConnectionResetError if the other end is closed. Raises OSError if
+        the descriptor could not be sent, and nothing was: ETOOMANYREFS if this user has too many on
+        their way.
         """
         self.send_bytes(marshal.dumps(message), descriptor)
 
@@ -82,18 +76,10 @@ class Channel:
             self._socket.sendall(rest, _SEND_FLAGS)
 
     def receive(self) -> tuple[tuple[Any, ...], int | None]:
-        """Receive what `send` sent at the other end.
+        """Receive the message that `send` sent at the other end, and a descriptor or None.
 
-        Returns
-        -------
-        message : tuple
-        descriptor : int, optional
-            The receiver closes it. None if none was sent, or if this process may have no more.
-
-        Raises
-        ------
-        EOFError, ConnectionResetError
-            The other end is closed.
+        The receiver closes the descriptor. It is None if none was sent, or if this process may have
+        no more. Raises EOFError or ConnectionResetError if the other end is closed.
         """
         data, descriptor = self.receive_bytes()
         return marshal.loads(data), descriptor
@@ -145,14 +131,12 @@ def _find_descriptor(control: list[tuple[int, int, bytes]]) -> int | None:
 
 @contextmanager
 def _most_files() -> Iterator[None]:
-    """Raise the soft limit of open files for a moment.
-
-    Linux lets a user have no more descriptors on their way, of all processes together, than this
-    process may have files open. A worker whose batch the training waits for cannot wait until
-    others are received.
-    """
+    """Raise the soft limit of open files for a moment."""
     import resource
 
+    # Linux lets a user have no more descriptors on their way, of all processes together, than this
+    # process may have files open. A worker whose batch the training waits for cannot wait until
+    # others are received.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     try:

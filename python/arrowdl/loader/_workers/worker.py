@@ -16,18 +16,7 @@ from arrowdl.loader._workers.wire import Channel
 
 
 class Worker:
-    """A worker process.
-
-    Parameters
-    ----------
-    index, count : int
-        Which of how many workers.
-
-    Raises
-    ------
-    OSError
-        The process does not start.
-    """
+    """Worker process `index` of `count`. Raises OSError if the process does not start."""
 
     def __init__(self, index: int, count: int) -> None:
         # A forked process would inherit locks of threads that it does not have.
@@ -53,16 +42,14 @@ class Worker:
         finally:
             theirs.close()  # only the worker has it: when it ends, the connection ends
 
-    def read(self, place: dict[str, Any], rank: int, world_size: int, ahead: int) -> None:
-        """Make it read an epoch, at most `ahead` batches before they are received.
-
-        Parameters
-        ----------
-        place : dict
-            Of `Position.to_state`.
-        rank, world_size : int
-        ahead : int
-        """
+    def read(
+        self,
+        place: dict[str, Any],  # of `Position.to_state`
+        rank: int,
+        world_size: int,
+        ahead: int,
+    ) -> None:
+        """Make it read an epoch, at most `ahead` batches before they are received."""
         self._ahead = ahead
         self.trim()  # batches of the last epoch may have been released since
         self.send("read", place, rank, world_size, ahead)
@@ -82,12 +69,8 @@ class Worker:
     def receive(self) -> Message | None:
         """Return the next batch, or None at the end of the epoch.
 
-        Raises
-        ------
-        RuntimeError
-            The process has ended.
-        Exception
-            What the source or the transform raised in the worker.
+        Raises RuntimeError if the process has ended. Raises Exception: what the source or the
+        transform raised in the worker.
         """
         self._is_at_end = False
         while True:
