@@ -5,20 +5,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from arrowdl.loader._adapt import AdaptedReader
 from arrowdl.loader._checks import require_function
 from arrowdl.loader._epoch.packed import check_pack
-from arrowdl.loader._files.file_plan import FilePlan, read_plan
+from arrowdl.loader._files.file_plan import FilePlan
 from arrowdl.loader._mix import open_mixture, read_sizes
-from arrowdl.loader._open.share_plan import open_shared
-from arrowdl.loader._open.source import check_has_plan, open_source
+from arrowdl.loader._open.share_plan import open_by_plan
+from arrowdl.loader._open.source import make_request, open_source
 from arrowdl.loader._options import Step
 from arrowdl.loader._parquet.polars_decoder import import_polars
 from arrowdl.loader._schema.filters import show_filter
-from arrowdl.loader._schema.vocabulary import Vocabulary
 from arrowdl.loader._settings.buckets import Buckets
 from arrowdl.loader._settings.flatten import (
     flatten,
@@ -37,9 +35,6 @@ from arrowdl.loader._settings.storage import Storage
 from arrowdl.loader._settings.tokens import Tokens
 from arrowdl.loader._settings.unknown import NoOptions, refuse_unknown
 from arrowdl.loader._skip.tally import check_left_out
-from arrowdl.loader._skipped import Skipped
-from arrowdl.loader._storage.access import Access
-from arrowdl.loader._storage.disk_cache import open_cache
 from arrowdl.loader._types import Framework, NullsOption, RaggedOption, SourceLike
 
 if TYPE_CHECKING:
@@ -227,20 +222,12 @@ class Loader(AdaptedReader):
             num_threads=num_threads,
             prefetch=prefetch,
         )
-        left_out: list[Skipped] | None = [] if options.skips else None
-        access = _open_access(storage)
-
-        given = source, columns, filter, storage.memory_map, vocabulary, left_out, access
-        plan = storage.plan
-        if plan == "share":
-            check_has_plan(source)  # on all ranks alike, before one of them lists and reads
-            opened = open_shared(partial(open_source, *given))
-        else:
-            opened = open_source(*given, None if plan is None else read_plan(plan))
+        request = make_request(columns, filter, vocabulary, storage, skips=options.skips)
+        opened = open_by_plan(source, request, storage.plan)
         if storage.decoder != "pyarrow":
             opened.use_decoder(storage.decoder)
-        if left_out:
-            check_left_out(left_out, opened, options.max_skipped_rows)
+        if request.skipped:
+            check_left_out(request.skipped, opened, options.max_skipped_rows)
         names = opened.column_names if options.pack is None else check_pack(opened, options.pack)
         if names is not None and transform_arrow is None:
             options.check_columns(names)
@@ -248,7 +235,7 @@ class Loader(AdaptedReader):
         super().__init__(
             opened, options, None if filter is None else " ".join(show_filter(filter).split())
         )
-        self._note_skipped(left_out or ())
+        self._note_skipped(request.skipped or ())
 
     @classmethod
     def mix(
@@ -319,21 +306,20 @@ class Loader(AdaptedReader):
             )
         ranks = read_sizes(read_ranks(ranks), options.get("batch_size"))
         skip = flatten_errors(options.get("on_error", "raise"))
-        left_out: list[Skipped] | None = [] if skip["on_error"] == "skip" else None
-        access = _open_access(storage)
-        maps = storage.memory_map
+        skips = skip["on_error"] == "skip"
+        request = make_request(columns, filter, vocabulary, storage, skips=skips)
         mixture: Any = open_mixture(
             sources,
             weights,
             stop,
             origin,
-            lambda source: open_source(source, columns, filter, maps, vocabulary, left_out, access),
+            lambda source: open_source(source, request),
             read_seed(seed).number,
             ranks,
-            tables := Vocabulary.of_user(vocabulary),
+            request.vocabulary,
         )
         if options.get("transform_arrow") is None:
-            tables.check_names(mixture.column_names or [])
+            request.vocabulary.check_names(mixture.column_names or [])
         made = cls(
             mixture,
             ranks=ranks,
@@ -343,9 +329,9 @@ class Loader(AdaptedReader):
             **options,
         )
         made._name_left_out(own for own in sources.values() if isinstance(own, AdaptedReader))
-        if left_out:
-            check_left_out(left_out, mixture, skip["max_skipped_rows"])
-            made._note_skipped(left_out)
+        if request.skipped:
+            check_left_out(request.skipped, mixture, skip["max_skipped_rows"])
+            made._note_skipped(request.skipped)
         return made
 
     def map(self, function: Callable[[Any], Any]) -> Self:
@@ -456,9 +442,3 @@ class Loader(AdaptedReader):
 
 
 OPTIONS = frozenset(inspect.signature(Loader).parameters) - {"source", "unknown"}
-
-
-def _open_access(storage: Storage) -> Access:
-    """Return what reaches the files, with its cache."""
-    kept = open_cache(storage.cache, storage.cache_bytes)
-    return Access(storage.filesystem, storage.options, storage.retries, kept)

@@ -82,6 +82,7 @@ from arrowdl.loader._schema.vocabulary import (
 )
 from arrowdl.loader._skipped import Skipped, can_skip, describe, opening
 from arrowdl.loader._sources.base import IndexedSource
+from arrowdl.loader._sources.request import Request
 from arrowdl.loader._sources.row_bytes import Held, estimate_row, measure_held
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
 
@@ -107,10 +108,8 @@ class DatasetSource(IndexedSource):
     query : Query
     stamps : FileStamps
         Of files whose footers have been read; those of the others are added.
-    left_out : list of Skipped, optional
-        As of `open_dataset`.
-    plan : FilePlan, optional
-        Of the files, none of which is opened then.
+    request : Request
+        Its plan, and what was skipped: with a plan, no file is opened.
     is_given : bool
         Whether `dataset` is a user's.
 
@@ -129,14 +128,13 @@ class DatasetSource(IndexedSource):
         dataset: ds.FileSystemDataset,
         query: Query,
         stamps: FileStamps,
-        left_out: list[Skipped] | None = None,
-        plan: FilePlan | None = None,
+        request: Request,
         *,
         is_given: bool = False,
     ) -> None:
         query.check_filter()
         self.clock = Clock()
-        self._left_out = left_out
+        self._left_out = request.skipped
         self._is_given = is_given
         self._dataset = dataset
         self._query = query
@@ -144,7 +142,7 @@ class DatasetSource(IndexedSource):
         self._int96 = Int96Check(is_given=is_given)
         self._fetching = find_fetching(dataset)
         self._options = choose_options(dataset) if self._fetching is None else read_from_memory()
-        self._read_footers() if plan is None else self._follow(plan)
+        self._read_footers() if request.plan is None else self._follow(request.plan)
         self._use(query)
         self.is_shared = not is_memory_new(dataset, self._fragments)
         self.is_decoded = not self.is_shared and not any(map(is_ipc, self._fragments))

@@ -23,9 +23,8 @@ from arrowdl.loader._parquet.scan_limits import ScanLimits
 from arrowdl.loader._parquet.scans import NotePath, Query, scan
 from arrowdl.loader._schema.fields import select_fields
 from arrowdl.loader._schema.filters import apply_filter
-from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.forked import find_home_of_files
-from arrowdl.loader._storage.access import Access
+from arrowdl.loader._sources.request import Request
 from arrowdl.loader._tables.fields import (
     TableField,
     get_field_id,
@@ -49,26 +48,16 @@ class DataFilesSource(DatasetSource):
     Parameters
     ----------
     version : TableVersion
-    columns : list of str, optional
-    filter : pyarrow.dataset.Expression, optional
-    left_out : list of Skipped, optional
-    access, plan
-        As of `open_dataset`; `plan` of this version.
+    request : Request
+        With a plan of this version, or without one.
     """
 
-    def __init__(
-        self,
-        version: TableVersion,
-        columns: list[str] | None,
-        filter: Any,
-        left_out: list[Skipped] | None = None,
-        access: Access | None = None,
-        plan: FilePlan | None = None,
-    ) -> None:
+    def __init__(self, version: TableVersion, request: Request) -> None:
         import pyarrow.dataset as ds
 
+        plan, storage = request.plan, request.storage
         if plan is not None:
-            plan.check(columns, filter)
+            plan.check(request.columns, request.filter)
         self._version = version
         self._files = {file.path: file for file in version.files}
         self._fields = {field.name: field for field in version.fields}
@@ -80,10 +69,10 @@ class DataFilesSource(DatasetSource):
             for file in version.files
         ]
         dataset = ds.FileSystemDataset(fragments, schema, format, version.filesystem)
-        query = Query(schema, columns, filter)
+        query = Query(schema, request.columns, request.filter)
         with naming_snapshot(version.name):
-            dataset = open_over_network(dataset, access or Access(), version.secrets, plan)
-            super().__init__(dataset, query, _Stamps(version.name), left_out, plan)
+            dataset = open_over_network(dataset, storage, version.secrets, plan)
+            super().__init__(dataset, query, _Stamps(version.name), request)
         self.home = find_home_of_files(version.filesystem)
 
     def _use(self, query: Query) -> None:
