@@ -24,7 +24,7 @@ from arrowdl.loader._batches.transform import Pending, Receive, Transform, conve
 from arrowdl.loader._batches.transform_arrow import transform_stream
 from arrowdl.loader._batches.waits import HostCopies, Waits
 from arrowdl.loader._clock import Clock, Work
-from arrowdl.loader._options import Options
+from arrowdl.loader._options.options import Options
 from arrowdl.loader._skip.numbers import Numbered
 from arrowdl.loader._sources.base import Source
 
@@ -131,7 +131,7 @@ class Assembly:
         if _core.is_host_readable((stream.device_type, 0)):
             padding = Padding(stream.schema, options.columns) or None
         count = partial(_count_padding, padding)
-        device = options.find_device()
+        device = options.target.find_device()
         copies = None if device is None else HostCopies(is_ahead=options.prefetch > 0)
         draws = self._make_draws(rows.find_seed, device)
         if device is None or self._can_convert_on_device(stream, device):
@@ -148,7 +148,10 @@ class Assembly:
         stream, numbered = rows.stream, rows.numbered
         if numbered is not None:
             stream = drop_missing(stream, numbered, rows.valid_rows, rows.notes, rows.find_parts)
-        function, sets_seeds = self._options.transform_arrow, self._options.seed_transforms
+        function, sets_seeds = (
+            self._options.functions.transform_arrow,
+            self._options.functions.sets_seeds,
+        )
         if function is None:
             return stream
         skip = None if numbered is None else SkipArrow(numbered, rows.valid_rows, rows.notes)
@@ -160,7 +163,7 @@ class Assembly:
             rows.describe,
             self._clock,
             # It may keep and reuse the memory.
-            copy=self._options.writable,
+            copy=self._options.target.writable,
             skip=skip,
         )
 
@@ -180,7 +183,7 @@ class Assembly:
 
     def _check_columns(self, stream: _core.DeviceStream) -> None:
         """Raise ValueError if the options name other columns, unless that is known before."""
-        is_changed = self._options.transform_arrow is not None
+        is_changed = self._options.functions.transform_arrow is not None
         if not is_changed and self._source.column_names is not None:
             return
         names = [column.name for column in stream.schema.children]
@@ -201,11 +204,11 @@ class Assembly:
         read_type, depth = stream.device_type, options.prefetch
         if device is not None:
             stream = stream.to(device)
-        elif rows.is_ready and options.transform_arrow is None:
+        elif rows.is_ready and options.functions.transform_arrow is None:
             depth = 0
         # What transform_arrow returns is copied when it is called.
-        is_new = rows.is_new or options.transform_arrow is not None
-        keeps_rows = rows.find_parts is not None and bool(options.steps)
+        is_new = rows.is_new or options.functions.transform_arrow is not None
+        keeps_rows = rows.find_parts is not None and bool(options.functions.steps)
         is_own = not keeps_rows and (is_new or stream.device_type != read_type)
         convert = self._choose_converter(self._choose_access(is_new=is_own))
         stream = stream.prefetch(depth) if depth else stream
@@ -228,7 +231,9 @@ class Assembly:
         """Open rows that become tensors on the host, and are copied to the device as one block."""
         options = self._options
         to_tensors = self._choose_converter({})  # copied into a block anyway
-        keeps_rows = options.maps_kept or (rows.numbered is not None and bool(options.steps))
+        keeps_rows = options.functions.maps_kept or (
+            rows.numbered is not None and bool(options.functions.steps)
+        )
         packer = Packer(to_tensors, device, count, self._clock, keeps_rows=keeps_rows)
         messages = pack_ahead(stream, packer, options.prefetch)
         if not self._has_outcomes(rows):
@@ -247,7 +252,7 @@ class Assembly:
         return convert_in_threads(items, call, threads, ahead, count), Receive(self._finish)
 
     def _has_outcomes(self, rows: RowStream) -> bool:
-        return rows.numbered is not None or self._options.filters
+        return rows.numbered is not None or self._options.functions.filters
 
     def _make_retry(
         self, rows: RowStream, device: _core.Device | None, *, keeps_rows: bool
@@ -257,14 +262,16 @@ class Assembly:
             return None
         sample: Callable[[], Iterable[_core.DeviceArray]]
         sample = partial(sample_rows, rows.numbered, device)
-        if self._options.transform_arrow is not None:  # it would have to be called for them, too
+        if (
+            self._options.functions.transform_arrow is not None
+        ):  # it would have to be called for them, too
             sample = tuple
         return Retry(rows.numbered, sample, keeps_rows=keeps_rows)
 
     def _make_draws(self, find_seed: FindSeed, device: _core.Device | None) -> Draws:
         """Return the draws of the steps, whose batches are on `device`."""
         options = self._options
-        framework, sets_seeds = options.tensor_framework, options.seed_transforms
+        framework, sets_seeds = options.target.tensor_framework, options.functions.sets_seeds
         return Draws(find_seed, "transform", framework, device, sets_seeds=sets_seeds)
 
     def _choose_access(self, *, is_new: bool) -> dict[str, Any]:
@@ -274,9 +281,11 @@ class Assembly:
 
     def _choose_converter(self, access: Mapping[str, Any]) -> Convert:
         options = self._options
-        convert = choose_converter(options.tensor_framework, options.stack, options.columns, access)
+        convert = choose_converter(
+            options.target.tensor_framework, options.stack, options.columns, access
+        )
         # Columns of transform_arrow need not be those of the files.
-        is_read = options.transform_arrow is None
+        is_read = options.functions.transform_arrow is None
         return explain_errors(convert, self._source.files.find_nulls if is_read else _find_none)
 
     def _can_convert_on_device(self, stream: _core.DeviceStream, device: _core.Device) -> bool:
@@ -288,8 +297,8 @@ class Assembly:
 
     def _then_finish(self, convert: Convert, draws: Draws, finish: Convert | None) -> Convert:
         """Return `convert`, followed by the steps and `finish`."""
-        if self._options.steps:
-            functions = [step.function for step in self._options.steps]
+        if self._options.functions.steps:
+            functions = [step.function for step in self._options.functions.steps]
             return Transform(convert, functions, draws, finish)
         if finish is None:
             return convert

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import count
 
 from arrowdl import _core
-from arrowdl.loader._options import MASK, check_mask_name
+from arrowdl.loader._options.options import MASK, check_mask_name
 
 
 def pad_batches(
