@@ -86,8 +86,8 @@ def test_files_of_a_table_are_fetched_ahead(columns: list[str] | None, tmp_path:
     data = [read for read in files.reads if read[1] < (tmp_path / read[0]).stat().st_size - 2**16]
     assert len(set(data)) == len(data), "each range once"
     assert threads == {"arrowdl-fetch"}
-    assert source._fetching is not None
-    assert not source._fetching.held._held, "all was released"
+    assert source.scanner.fetching is not None
+    assert not source.scanner.fetching.held._held, "all was released"
 
 
 def test_filters_and_counts_of_a_table(tmp_path: Path) -> None:

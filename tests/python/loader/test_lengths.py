@@ -148,7 +148,7 @@ def test_one_column_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         scans.append(scanner.projected_schema.names)
         return scan(scanner, *arguments)
 
-    monkeypatch.setattr("arrowdl.loader._parquet.dataset.open_row_groups", lambda *_: None)
+    monkeypatch.setattr("arrowdl.loader._parquet.unit_scanner.open_row_groups", lambda *_: None)
     monkeypatch.setattr("arrowdl.loader._parquet.scans.scan", note)
     found = LengthsSource(source, "n_tokens")
     assert scans == [], "lazily"

@@ -133,7 +133,7 @@ def test_footers_are_read_once(version: TableVersion, store: MemoryStore) -> Non
     for source in (pickle.loads(pickle.dumps(first)), open_version(version, plan)):
         if source.files.footers.list_footers() != footers:
             source.files.footers.add_footers(footers)
-        handler = source._dataset.filesystem.handler
+        handler = source.scanner.dataset.filesystem.handler
         while not isinstance(handler, MemoryStore):  # pickled, it is a store of its own
             below = getattr(handler, "inner", None)
             handler = handler.stores[0].filesystem.handler if below is None else below.handler

@@ -10,6 +10,7 @@ from arrowdl.loader._parquet.network import open_over_network
 from arrowdl.loader._parquet.planned import describe_dataset
 from arrowdl.loader._parquet.scan_stream import Scan, is_of_pyarrow
 from arrowdl.loader._parquet.scans import Query
+from arrowdl.loader._parquet.unit_scanner import UnitScanner
 from arrowdl.loader._schema.fields import choose_columns, find_paths
 from arrowdl.loader._schema.filters import check_filter
 from arrowdl.loader._sources.base import Source
@@ -56,7 +57,7 @@ def open_dataset(dataset: Any, request: Request) -> Source:
         request.plan.check_source(own.identity, own.name)
         request.plan.check(request.columns, request.filter)
     opened = open_over_network(dataset, request.storage, plan=request.plan)
-    source = DatasetSource(opened, query, FileStamps(), request, is_given=True)
+    source = DatasetSource(UnitScanner(opened, query, FileStamps(), is_given=True), request)
     source.home = home
     return source
 
@@ -65,7 +66,7 @@ def open_files(dataset: ds.FileSystemDataset, request: Request, stamps: FileStam
     """Open a dataset of files that the Loader has listed; `stamps` are of those it has read."""
     query = _make_query(dataset, request)
     opened = open_over_network(dataset, request.storage, plan=request.plan)
-    source = DatasetSource(opened, query, stamps, request)
+    source = DatasetSource(UnitScanner(opened, query, stamps), request)
     source.home = find_home_of_files(dataset.filesystem)
     return source
 
