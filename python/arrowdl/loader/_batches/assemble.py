@@ -1,4 +1,10 @@
-"""`Assembly`: rows of an epoch to batches, by the steps that the options name."""
+"""`Assembly`: rows of an epoch to batches, by the steps that the options name.
+
+A step is a file that knows no other: rows that cannot be read are dropped (`missing`), rows are
+transformed (`transform_arrow`) and padded (`pad`). `to_device` copies them before or after
+`convert` makes tensors, `transform` calls functions, or `chain` if rows may be dropped or skipped,
+and `finish` ends in the training's process.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +19,10 @@ from arrowdl.loader._batches.chain import Chain, Convert, Item, Items, Retry
 from arrowdl.loader._batches.convert import can_convert_on_device, choose_converter
 from arrowdl.loader._batches.draws import Draws, FindSeed
 from arrowdl.loader._batches.explain import explain_errors
+from arrowdl.loader._batches.failures import sample_rows
 from arrowdl.loader._batches.finish import Finish
-from arrowdl.loader._batches.missing import FindParts, Note, drop_missing, sample_rows
+from arrowdl.loader._batches.missing import drop_missing
+from arrowdl.loader._batches.note import FindParts, Note
 from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._batches.pad import pad_batches
 from arrowdl.loader._batches.padding import Counts, Padding
@@ -29,6 +37,7 @@ from arrowdl.loader._skip.numbers import Numbered
 from arrowdl.loader._sources.base import Source
 
 CountPadding = Callable[[Any], Counts]
+RowStep = Callable[["RowStream"], _core.DeviceStream]
 Divide = Callable[[float, float, Any], Mapping[Work, float]]
 
 
@@ -123,10 +132,7 @@ class Assembly:
     def open(self, rows: RowStream) -> Share:
         """Return the batches of rows, with all steps."""
         options = self._options
-        stream = self.prepare(rows)
-        self._check_columns(stream)
-        if options.pad_last:
-            stream = pad_batches(stream, rows.batch_size, rows.valid_rows)
+        stream = self._run(rows, *self._list_row_steps(), self._check_columns, self._pad)
         padding = None
         if _core.is_host_readable((stream.device_type, 0)):
             padding = Padding(stream.schema, options.columns) or None
@@ -135,37 +141,64 @@ class Assembly:
         copies = None if device is None else HostCopies(is_ahead=options.prefetch > 0)
         draws = self._make_draws(rows.find_seed, device)
         if device is None or self._can_convert_on_device(stream, device):
-            items, convert = self._open_rows(rows, stream, device, draws, count)
+            items, convert = self._open_rows(rows, device, draws, count)
         else:
-            items, convert = self._open_messages(rows, stream, device, draws, count)
+            items, convert = self._open_messages(rows, device, draws, count)
         sources = [source for _, source in self._source.list_members()]
         clocks = [source.clock for source in sources if source.clock is not None]
         divide = Waits([self._clock, *clocks], copies).divide
         return Share(items, convert, divide, None if padding is None else count, self._finish)
 
     def prepare(self, rows: RowStream) -> _core.DeviceStream:
-        """Drop rows that could not be read, and call `transform_arrow`."""
-        stream, numbered = rows.stream, rows.numbered
-        if numbered is not None:
-            stream = drop_missing(stream, numbered, rows.valid_rows, rows.notes, rows.find_parts)
-        function, sets_seeds = (
-            self._options.functions.transform_arrow,
-            self._options.functions.sets_seeds,
-        )
-        if function is None:
-            return stream
-        skip = None if numbered is None else SkipArrow(numbered, rows.valid_rows, rows.notes)
+        """Return the rows that batches are made of, before they are padded."""
+        return self._run(rows, *self._list_row_steps())
+
+    def _list_row_steps(self) -> tuple[RowStep, ...]:
+        return self._drop_missing, self._transform_arrow
+
+    def _run(self, rows: RowStream, *steps: RowStep) -> _core.DeviceStream:
+        """Give each step the rows of the one before."""
+        for step in steps:
+            rows.stream = step(rows)
+        return rows.stream
+
+    def _drop_missing(self, rows: RowStream) -> _core.DeviceStream:
+        if rows.numbered is None:
+            return rows.stream
+        numbered, find_parts = rows.numbered, rows.find_parts
+        return drop_missing(rows.stream, numbered, rows.valid_rows, rows.notes, find_parts)
+
+    def _transform_arrow(self, rows: RowStream) -> _core.DeviceStream:
+        functions, numbered = self._options.functions, rows.numbered
+        if functions.transform_arrow is None:
+            return rows.stream
+        sets_seeds = functions.sets_seeds
         return transform_stream(
-            stream,
-            function,
+            rows.stream,
+            functions.transform_arrow,
             Draws(rows.find_seed, "transform_arrow", "numpy", None, sets_seeds=sets_seeds),
             self._source.vocabulary,
             rows.describe,
             self._clock,
             # It may keep and reuse the memory.
             copy=self._options.target.writable,
-            skip=skip,
+            skip=None if numbered is None else SkipArrow(numbered, rows.valid_rows, rows.notes),
         )
+
+    def _check_columns(self, rows: RowStream) -> _core.DeviceStream:
+        """Raise ValueError if the options name other columns, unless that is known before."""
+        is_changed = self._options.functions.transform_arrow is not None
+        if is_changed or self._source.column_names is None:
+            names = [column.name for column in rows.stream.schema.children]
+            self._options.check_columns(names)
+            if not is_changed:
+                self._source.vocabulary.check_names(names)
+        return rows.stream
+
+    def _pad(self, rows: RowStream) -> _core.DeviceStream:
+        if not self._options.pad_last:
+            return rows.stream
+        return pad_batches(rows.stream, rows.batch_size, rows.valid_rows)
 
     def make_converter(self, *, is_new: bool, find_seed: FindSeed) -> Convert:
         """Return what makes the batch of an array of rows.
@@ -181,26 +214,15 @@ class Assembly:
         convert = self._choose_converter(self._choose_access(is_new=is_new))
         return self._then_finish(convert, self._make_draws(find_seed, None), self._finish)
 
-    def _check_columns(self, stream: _core.DeviceStream) -> None:
-        """Raise ValueError if the options name other columns, unless that is known before."""
-        is_changed = self._options.functions.transform_arrow is not None
-        if not is_changed and self._source.column_names is not None:
-            return
-        names = [column.name for column in stream.schema.children]
-        self._options.check_columns(names)
-        if not is_changed:
-            self._source.vocabulary.check_names(names)
-
     def _open_rows(
         self,
         rows: RowStream,
-        stream: _core.DeviceStream,
         device: _core.Device | None,
         draws: Draws,
         count: CountPadding,
     ) -> tuple[Any, Convert]:
         """Open rows that become tensors where they are wanted."""
-        options = self._options
+        options, stream = self._options, rows.stream
         read_type, depth = stream.device_type, options.prefetch
         if device is not None:
             stream = stream.to(device)
@@ -223,7 +245,6 @@ class Assembly:
     def _open_messages(
         self,
         rows: RowStream,
-        stream: _core.DeviceStream,
         device: _core.Device,
         draws: Draws,
         count: CountPadding,
@@ -235,7 +256,7 @@ class Assembly:
             rows.numbered is not None and bool(options.functions.steps)
         )
         packer = Packer(to_tensors, device, count, self._clock, keeps_rows=keeps_rows)
-        messages = pack_ahead(stream, packer, options.prefetch)
+        messages = pack_ahead(rows.stream, packer, options.prefetch)
         if not self._has_outcomes(rows):
             return messages, self._then_finish(Message.read, draws, self._finish)
         items = Items(messages, rows.valid_rows, rows.notes)

@@ -20,9 +20,9 @@ from arrowdl.loader._batches.failures import (
     list_rows,
     take_rest,
 )
-from arrowdl.loader._batches.missing import Note, take_rows
+from arrowdl.loader._batches.note import Note
 from arrowdl.loader._batches.pack import Message
-from arrowdl.loader._batches.pad import drop_column, pad_rows
+from arrowdl.loader._batches.rows import drop_column, pad_rows, take_rows
 from arrowdl.loader._batches.select_rows import clear_end, read_mask, select_rows
 from arrowdl.loader._options.options import MASK, Options
 from arrowdl.loader._skip.numbers import Numbered
