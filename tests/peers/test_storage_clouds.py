@@ -133,7 +133,7 @@ def test_delta_tables_of_azure(azurite: Azurite, scheme: str) -> None:
     for chosen in (options, signed):
         loader = load(DeltaTable(uri, storage_options=chosen))
         assert sorted(i for batch in loader for i in batch["id"].tolist()) == list(range(6))
-        assert isinstance(loader._source._version.filesystem, fs.SubTreeFileSystem)
+        assert isinstance(loader._source.scanner.version.filesystem, fs.SubTreeFileSystem)
         shown = [repr(loader), str(loader.state_dict()), repr(loader.plan())]
         assert not [text for text in shown if ACCOUNT_KEY in text or signature in text]
     with run_proxy(azurite.port) as proxy:

@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
+from arrowdl.loader._sources.request import Request
 from arrowdl.loader._tables import delta as source_of_delta
 from deltalake import DeltaTable, write_deltalake
 from helpers.delta_log import make_deletion_vector, make_field, write_log
@@ -306,7 +307,7 @@ def test_tables_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
             return found._replace(reader_features=["columnMapping", "clustering9"])
 
     with pytest.raises(ValueError, match=r"needs clustering9 .*table.scan\(\)"):
-        source_of_delta.open_delta(Newer(), None, None)
+        source_of_delta.open_delta(Newer(), Request())
 
 
 def test_clones_and_variants_are_refused(tmp_path: Path) -> None:
@@ -318,7 +319,7 @@ def test_clones_and_variants_are_refused(tmp_path: Path) -> None:
     (log,) = (own / "_delta_log").iterdir()
     log.write_text(log.read_text().replace('"a.parquet"', f'"file://{other}/a.parquet"'))
     with pytest.raises(ValueError, match=r"shallow clone.*table\.scan\(\)"):
-        source_of_delta.open_delta(DeltaTable(str(own)), None, None)
+        source_of_delta.open_delta(DeltaTable(str(own)), Request())
     assert read_rows(table) == [{"id": 1}]
     with pytest.raises(ValueError, match='"data" of the Delta table is a variant'):
         source_of_delta._read_children("variant", pa.binary(), "none", "data")

@@ -1,20 +1,90 @@
-"""`AdaptedReader`: the batches and rows of a Loader as datasets of other libraries."""
+"""`AdaptedReader`: batches of a Loader in other forms: mapped, filtered, as datasets."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
 
-from arrowdl.loader._checks import require_bool, require_int
+from arrowdl.loader._checks import require_bool, require_function, require_int
+from arrowdl.loader._files.file_plan import FilePlan
+from arrowdl.loader._options.functions import Step
 from arrowdl.loader._random_access.map_dataset import MapDataset, open_map_dataset
 from arrowdl.loader._reader import EpochReader
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from grain import IterDataset
     from torch.utils.data import IterableDataset
 
 
 class AdaptedReader(EpochReader):
-    """Offers a source as datasets: the part of `Loader` for samplers and other loaders."""
+    """Gives out batches in other forms, and what is known of the source: a part of `Loader`."""
+
+    def map(self, function: Callable[[Any], Any]) -> Self:
+        """Return a loader that calls `function` with each batch, and returns its result.
+
+        It is called after `transform` and the functions of earlier `map` and `filter` calls, in the
+        same thread or process as `transform`. This loader does not change.
+
+        Parameters
+        ----------
+        function : callable
+            Takes a batch. With `num_workers` it has to be picklable.
+
+        Returns
+        -------
+        Loader
+            Over the same source and options, at the same position.
+
+        Raises
+        ------
+        TypeError
+            `function` cannot be called.
+        """
+        return self._with_step(Step(require_function("map", function), False))
+
+    def filter(self, function: Callable[[Any], Any]) -> Self:
+        """Return a loader that drops rows of each batch.
+
+        Steps, ranks and states stay as they are: a batch has fewer rows. One that would have none
+        repeats a row, with 0 `valid_rows`: one of its own, or, for a later `map`, the first of the
+        epoch that all filters keep (of a stream, one of an earlier batch). With `pad_last`, batches
+        keep their shape, and ``"valid"`` is False for what was dropped. Give `Loader` a `filter`
+        instead if the files can be filtered by their columns: its batches are full, and row groups
+        are skipped. The logger "arrowdl.loader" warns of an epoch of which no row of this rank is
+        kept.
+
+        Parameters
+        ----------
+        function : callable
+            Takes a batch, as it is after `transform` and earlier functions. Returns a bool for each
+            row: a tensor, array or list.
+
+        Returns
+        -------
+        Loader
+            Over the same source and options, at the same position. After `transform` or `map`,
+            batches have to be tensors, and dicts, tuples and lists of them, with the rows first.
+
+        Raises
+        ------
+        TypeError
+            `function` cannot be called.
+        ValueError
+            When reading: a batch lost all its rows, a `map` follows, and no row is kept. Or
+            `device` is a sharding, without `pad_last`: all processes need as many rows.
+        """
+        return self._with_step(Step(require_function("filter", function), True))
+
+    def _with_step(self, step: Step) -> Self:
+        """Return a Loader at the same position that calls one step more."""
+        made = copy.copy(self)
+        functions = self._options.functions
+        functions = replace(functions, chain=(*functions.chain, step))
+        made._use(self._pipeline.with_options(replace(self._options, functions=functions)))
+        return made
 
     def torch_dataset(self, *, valid_rows: bool = False) -> IterableDataset[Any]:
         """Return an ``IterableDataset`` of whole batches, for ``DataLoader(batch_size=None)``.
@@ -67,7 +137,7 @@ class AdaptedReader(EpochReader):
             The loader was closed.
         """
         number = require_int("cache_bytes", cache_bytes, 0)
-        if self._is_closed:
+        if self._received.is_closed:
             raise RuntimeError("this Loader was closed: make a new one")
         return open_map_dataset(
             self._pipeline, self.batch_size if self._options.pad_last else 1, number
@@ -83,3 +153,53 @@ class AdaptedReader(EpochReader):
         from arrowdl.loader._integrations.grain import GrainDataset
 
         return GrainDataset(self)
+
+    def vocabulary(self, column: str) -> pa.Array:
+        """Return the values of a dictionary column, in the order of its codes.
+
+        They are the same for every rank, worker and epoch, and after a resume. Of a dataset, the
+        first call, or else the first epoch, reads the dictionary columns of all files once, unless
+        `vocabulary` was given.
+
+        Parameters
+        ----------
+        column : str
+
+        Returns
+        -------
+        pyarrow.Array
+
+        Raises
+        ------
+        ValueError
+            The column is no dictionary column, and has no `vocabulary`.
+        RuntimeError
+            The source is a stream for one pass that has not been read; or its engine's threads are
+            in another process, from which this one was forked.
+        """
+        self._source.check_process()
+        values = self._source.vocabulary.tables.get(column)
+        if values is None:
+            values = self._source.find_vocabulary(column)
+        if values is None:
+            raise ValueError(
+                f'"{column}" is no dictionary column of the source: give its values as '
+                "Loader(vocabulary=) to read codes"
+            )
+        return values
+
+    def plan(self) -> FilePlan:
+        """Return what was found out about the files: for ``Storage(plan=)``, on any machine.
+
+        Returns
+        -------
+        FilePlan
+            The files with their sizes, times and ETags, their schema and the rows of their row
+            groups. It has no passwords. Its ``save(path)`` writes a file.
+
+        Raises
+        ------
+        TypeError
+            The source has no files, or maps them into memory, or is a mixture.
+        """
+        return self._source.files.make_plan()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from arrowdl.loader._options import Options
+from arrowdl.loader._options.options import Options
 from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.row_bytes import BUFFER_TEXT, LANES, count_buffer_rows, count_lanes
 
@@ -16,7 +16,7 @@ def settle_buffer(source: Source, options: Options) -> Options:
 
     For a stream, the number is known when it is read.
     """
-    buffers = options.shuffle or options.bucket_by is not None
+    buffers = options.shuffle or options.sizes.bucket_by is not None
     if options.buffer_size != "auto" or not buffers:
         return options
     row_bytes = source.estimate_row_bytes()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arrowdl.loader._epoch.read import Reader
-from arrowdl.loader._options import Options
+from arrowdl.loader._options.options import Options
 from arrowdl.loader._sources.base import Source
 from arrowdl.loader._stats import Stats
 
@@ -49,5 +49,5 @@ def _name(reader: Reader) -> str:
 
 
 def _list_functions(options: Options) -> str:
-    functions = [step.function for step in options.steps if step.is_filter]
+    functions = [step.function for step in options.functions.steps if step.is_filter]
     return ", ".join(getattr(one, "__qualname__", type(one).__qualname__) for one in functions)

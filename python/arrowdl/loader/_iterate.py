@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, closing
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple, Protocol
@@ -16,6 +17,7 @@ from arrowdl.loader._batches.chain import Chain, Outcome
 from arrowdl.loader._batches.transform import Receive, Transform
 from arrowdl.loader._clock import NOTICED_SECONDS
 from arrowdl.loader._epoch.read import Reader
+from arrowdl.loader._options.options import Options
 from arrowdl.loader._skip.tally import Tally
 from arrowdl.loader._stats import Reporter, Stats, add_wait
 
@@ -27,9 +29,20 @@ class Received:
     """What the training has received so far."""
 
     stats: Stats = field(default_factory=Stats)
-    valid_rows: int = 0  # rows of the last batch that belong to this rank
-    outcome: Outcome | None = None  # what became of the rows of the last batch, without the batch
-    is_closed: bool = False  # whether it wants no more, not even the batch that is waited for
+    valid_rows: int = 0
+    outcome: Outcome | None = None
+    is_closed: bool = False
+    _reporter: Reporter | None = None
+
+    def copy_stats(self) -> Stats:
+        """Return the counters as they are now."""
+        return copy(self.stats)
+
+    def find_reporter(self, options: Options) -> Reporter:
+        """Return what reports the counters, from the first call on."""
+        if self._reporter is None:
+            self._reporter = Reporter(self.stats, options.report_every, options.report)
+        return self._reporter
 
     def take(self, outcome: Outcome, tally: Tally | None) -> tuple[Any, int, int]:
         """Note what became of a batch; return it, its rows and those of this rank."""

@@ -4,29 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from arrowdl.loader._adapt import AdaptedReader
-from arrowdl.loader._checks import require_function
-from arrowdl.loader._epoch.packed import check_pack
-from arrowdl.loader._files.file_plan import FilePlan, read_plan
-from arrowdl.loader._mix import open_mixture, read_sizes
-from arrowdl.loader._open.share_plan import open_shared
-from arrowdl.loader._open.source import check_has_plan, open_source
-from arrowdl.loader._options import Step
-from arrowdl.loader._parquet.polars_decoder import import_polars
-from arrowdl.loader._schema.filters import show_filter
-from arrowdl.loader._schema.vocabulary import Vocabulary
+from arrowdl.loader._checked import open_checked
+from arrowdl.loader._mix import mix_sources
 from arrowdl.loader._settings.buckets import Buckets
-from arrowdl.loader._settings.flatten import (
-    flatten,
-    flatten_errors,
-    read_ranks,
-    read_seed,
-    read_storage,
-)
+from arrowdl.loader._settings.flatten import flatten
 from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._settings.ranks import Ranks
 from arrowdl.loader._settings.report import Report
@@ -36,10 +20,6 @@ from arrowdl.loader._settings.skip import Skip
 from arrowdl.loader._settings.storage import Storage
 from arrowdl.loader._settings.tokens import Tokens
 from arrowdl.loader._settings.unknown import NoOptions, refuse_unknown
-from arrowdl.loader._skip.tally import check_left_out
-from arrowdl.loader._skipped import Skipped
-from arrowdl.loader._storage.access import Access
-from arrowdl.loader._storage.disk_cache import open_cache
 from arrowdl.loader._types import Framework, NullsOption, RaggedOption, SourceLike
 
 if TYPE_CHECKING:
@@ -200,22 +180,16 @@ class Loader(AdaptedReader):
         **unknown: Unpack[NoOptions],
     ) -> None:
         refuse_unknown("Loader", unknown, OPTIONS)
-        storage = read_storage(storage)
-        if storage.decoder == "polars":
-            import_polars()  # on all ranks alike, before they share a plan
         options = flatten(
             batch_size=batch_size,
             batching=batching,
             ranks=ranks,
             shuffle=shuffle,
             seed=seed,
-            device=device,
-            framework=framework,
-            progress=progress,
-            on_error=on_error,
-            storage=storage,
             drop_last=drop_last,
             pad_last=pad_last,
+            framework=framework,
+            device=device,
             nulls=nulls,
             ragged=ragged,
             dtype=dtype,
@@ -226,29 +200,13 @@ class Loader(AdaptedReader):
             num_workers=num_workers,
             num_threads=num_threads,
             prefetch=prefetch,
+            storage=storage,
+            on_error=on_error,
+            progress=progress,
         )
-        left_out: list[Skipped] | None = [] if options.skips else None
-        access = _open_access(storage)
-
-        given = source, columns, filter, storage.memory_map, vocabulary, left_out, access
-        plan = storage.plan
-        if plan == "share":
-            check_has_plan(source)  # on all ranks alike, before one of them lists and reads
-            opened = open_shared(partial(open_source, *given))
-        else:
-            opened = open_source(*given, None if plan is None else read_plan(plan))
-        if storage.decoder != "pyarrow":
-            opened.use_decoder(storage.decoder)
-        if left_out:
-            check_left_out(left_out, opened, options.max_skipped_rows)
-        names = opened.column_names if options.pack is None else check_pack(opened, options.pack)
-        if names is not None and transform_arrow is None:
-            options.check_columns(names)
-            opened.vocabulary.check_names(names)
-        super().__init__(
-            opened, options, None if filter is None else " ".join(show_filter(filter).split())
-        )
-        self._note_skipped(left_out or ())
+        opened, skipped = open_checked(source, columns, filter, vocabulary, storage, options)
+        super().__init__(opened, options, filter)
+        self._skips.note(skipped)
 
     @classmethod
     def mix(
@@ -312,153 +270,30 @@ class Loader(AdaptedReader):
             weights do not fit them.
         """
         refuse_unknown("Loader.mix", options.keys() - OPTIONS, OPTIONS)
-        storage = read_storage(storage)
-        if storage.plan is not None:
-            raise ValueError(
-                "Storage.plan is of one source: give each Loader of the mixture its own"
-            )
-        ranks = read_sizes(read_ranks(ranks), options.get("batch_size"))
-        skip = flatten_errors(options.get("on_error", "raise"))
-        left_out: list[Skipped] | None = [] if skip["on_error"] == "skip" else None
-        access = _open_access(storage)
-        maps = storage.memory_map
-        mixture: Any = open_mixture(
+        mixed = mix_sources(
             sources,
             weights,
             stop,
             origin,
-            lambda source: open_source(source, columns, filter, maps, vocabulary, left_out, access),
-            read_seed(seed).number,
+            columns,
+            filter,
+            vocabulary,
             ranks,
-            tables := Vocabulary.of_user(vocabulary),
+            seed,
+            storage,
+            options,
         )
-        if options.get("transform_arrow") is None:
-            tables.check_names(mixture.column_names or [])
         made = cls(
-            mixture,
-            ranks=ranks,
+            mixed.source,
+            ranks=mixed.ranks,
             shuffle=shuffle,
             seed=seed,
-            storage=replace(storage, filesystem=None, options=None, retries=None),
+            storage=mixed.storage,
             **options,
         )
-        made._name_left_out(own for own in sources.values() if isinstance(own, AdaptedReader))
-        if left_out:
-            check_left_out(left_out, mixture, skip["max_skipped_rows"])
-            made._note_skipped(left_out)
+        made._skips.adopt(own._skips for own in sources.values() if isinstance(own, AdaptedReader))
+        made._skips.note(mixed.skipped)
         return made
-
-    def map(self, function: Callable[[Any], Any]) -> Self:
-        """Return a loader that calls `function` with each batch, and returns its result.
-
-        It is called after `transform` and the functions of earlier `map` and `filter` calls, in the
-        same thread or process as `transform`. This loader does not change.
-
-        Parameters
-        ----------
-        function : callable
-            Takes a batch. With `num_workers` it has to be picklable.
-
-        Returns
-        -------
-        Loader
-            Over the same source and options, at the same position.
-
-        Raises
-        ------
-        TypeError
-            `function` cannot be called.
-        """
-        return self._with_step(Step(require_function("map", function), False))
-
-    def filter(self, function: Callable[[Any], Any]) -> Self:
-        """Return a loader that drops rows of each batch.
-
-        Steps, ranks and states stay as they are: a batch has fewer rows. One that would have none
-        repeats a row, with 0 `valid_rows`: one of its own, or, for a later `map`, the first of the
-        epoch that all filters keep (of a stream, one of an earlier batch). With `pad_last`, batches
-        keep their shape, and ``"valid"`` is False for what was dropped. Give `Loader` a `filter`
-        instead if the files can be filtered by their columns: its batches are full, and row groups
-        are skipped. The logger "arrowdl.loader" warns of an epoch of which no row of this rank is
-        kept.
-
-        Parameters
-        ----------
-        function : callable
-            Takes a batch, as it is after `transform` and earlier functions. Returns a bool for each
-            row: a tensor, array or list.
-
-        Returns
-        -------
-        Loader
-            Over the same source and options, at the same position. After `transform` or `map`,
-            batches have to be tensors, and dicts, tuples and lists of them, with the rows first.
-
-        Raises
-        ------
-        TypeError
-            `function` cannot be called.
-        ValueError
-            When reading: a batch lost all its rows, a `map` follows, and no row is kept. Or
-            `device` is a sharding, without `pad_last`: all processes need as many rows.
-        """
-        return self._with_step(Step(require_function("filter", function), True))
-
-    def vocabulary(self, column: str) -> pa.Array:
-        """Return the values of a dictionary column, in the order of its codes.
-
-        They are the same for every rank, worker and epoch, and after a resume. Of a dataset, the
-        first call, or else the first epoch, reads the dictionary columns of all files once, unless
-        `vocabulary` was given.
-
-        Parameters
-        ----------
-        column : str
-
-        Returns
-        -------
-        pyarrow.Array
-
-        Raises
-        ------
-        ValueError
-            The column is no dictionary column, and has no `vocabulary`.
-        RuntimeError
-            The source is a stream for one pass that has not been read; or its engine's threads are
-            in another process, from which this one was forked.
-        """
-        self._source.check_process()
-        values = self._source.vocabulary.tables.get(column)
-        if values is None:
-            values = self._source.find_vocabulary(column)
-        if values is None:
-            raise ValueError(
-                f'"{column}" is no dictionary column of the source: give its values as '
-                "Loader(vocabulary=) to read codes"
-            )
-        return values
-
-    def plan(self) -> FilePlan:
-        """Return what was found out about the files: for ``Storage(plan=)``, on any machine.
-
-        Returns
-        -------
-        FilePlan
-            The files with their sizes, times and ETags, their schema and the rows of their row
-            groups. It has no passwords. Its ``save(path)`` writes a file.
-
-        Raises
-        ------
-        TypeError
-            The source has no files, or maps them into memory, or is a mixture.
-        """
-        return self._source.files.make_plan()
 
 
 OPTIONS = frozenset(inspect.signature(Loader).parameters) - {"source", "unknown"}
-
-
-def _open_access(storage: Storage) -> Access:
-    """Return what reaches the files, with its cache."""
-    kept = open_cache(storage.cache, storage.cache_bytes)
-    return Access(storage.filesystem, storage.options, storage.retries, kept)

@@ -1,45 +1,108 @@
-"""`open_mixture`: the sources that `Loader.mix` was given, as one."""
+"""`mix_sources`: the sources that `Loader.mix` was given, as one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from arrowdl.loader._epoch.read import Order
-from arrowdl.loader._mixture.mixture import Member, MixedSource, read_stop
+from arrowdl.loader._mixture.member import Member
+from arrowdl.loader._mixture.mixture import MixedSource
+from arrowdl.loader._mixture.order import MixedOrder, read_stop
 from arrowdl.loader._mixture.shares import read_schedule
-from arrowdl.loader._options import Options, choose_splits
+from arrowdl.loader._open.source import make_request, open_source
+from arrowdl.loader._options.options import Options
+from arrowdl.loader._options.sizes import choose_splits
 from arrowdl.loader._reader import EpochReader
-from arrowdl.loader._schema.vocabulary import Vocabulary
-from arrowdl.loader._settings.flatten import split_size
+from arrowdl.loader._settings.flatten import (
+    flatten_errors,
+    read_ranks,
+    read_seed,
+    read_storage,
+    split_size,
+)
 from arrowdl.loader._settings.ranks import Ranks
+from arrowdl.loader._settings.storage import Storage
+from arrowdl.loader._skip.tally import check_left_out
+from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import IndexedSource, Source
+from arrowdl.loader._sources.request import Request
 from arrowdl.loader._sources.row_bytes import count_lanes
 
-_OF_MIXTURE = {
-    "transform=": "transform",
-    "transform_arrow=": "transform_arrow",
-    "batching=Pack(...)": "pack",
+_OF_MIXTURE: dict[str, Callable[[Options], Any]] = {
+    "transform=": lambda options: options.functions.transform,
+    "transform_arrow=": lambda options: options.functions.transform_arrow,
+    "batching=Pack(...)": lambda options: options.pack,
 }
 
 
-def open_mixture(
-    sources: Any,  # loaders, or what `open` takes
-    weights: Any,  # as in `Loader.mix`
+class Mixed(NamedTuple):
+    """What `Loader.mix` makes a Loader of."""
+
+    source: Any  # a `MixedSource`, which users have no other way to give
+    ranks: Ranks
+    storage: Storage
+    skipped: Sequence[Skipped]  # files that cannot be opened
+
+
+def mix_sources(
+    sources: Any,
+    weights: Any,
     stop: Any,
     origin: Any,
-    open: Callable[[Any], Source],  # opens a source
-    seed: int,  # each source that is not a Loader gets a seed derived from it
-    ranks: Ranks,  # that `read_sizes` returned
-    vocabulary: Vocabulary,  # that the user gave
-) -> MixedSource:
+    columns: Any,
+    filter: Any,
+    vocabulary: Any,
+    ranks: Any,
+    seed: Any,
+    storage: Any,
+    options: Mapping[str, Any],
+) -> Mixed:
     """Open the sources of a mixture.
 
-    Raises TypeError if `sources` is not a mapping, or one of them is a stream. Raises ValueError if
-    the sources do not fit together, or the weights do not fit them.
+    Parameters
+    ----------
+    sources, weights, stop, origin, columns, filter, vocabulary, ranks, seed, storage
+        As in `Loader.mix`.
+    options : mapping
+        Its other options, of which some change how sources are opened.
+
+    Raises
+    ------
+    TypeError
+        `sources` is not a mapping, or one of them is a stream.
+    ValueError
+        The sources do not fit together, or the weights do not fit them.
     """
+    storage = read_storage(storage)
+    if storage.plan is not None:
+        raise ValueError("Storage.plan is of one source: give each Loader of the mixture its own")
+    ranks = read_sizes(read_ranks(ranks), options.get("batch_size"))
+    skip = flatten_errors(options.get("on_error", "raise"))
+    skips = skip["on_error"] == "skip"
+    request = make_request(columns, filter, vocabulary, storage, skips=skips)
+    mixture = _open_members(sources, weights, stop, origin, request, read_seed(seed).number, ranks)
+    if options.get("transform_arrow") is None:
+        request.vocabulary.check_names(mixture.column_names or [])
+    if request.skipped:
+        check_left_out(request.skipped, mixture, skip["max_skipped_rows"])
+    # The sources are open: their store and its retries are not those of the Loader.
+    rest = replace(storage, filesystem=None, options=None, retries=None)
+    return Mixed(mixture, ranks, rest, request.skipped or ())
+
+
+def _open_members(
+    sources: Any,
+    weights: Any,
+    stop: Any,
+    origin: Any,
+    request: Request,
+    seed: int,
+    ranks: Ranks,
+) -> MixedSource:
+    """Open the sources of a mixture; each that is not a Loader gets a seed of its own."""
     if not isinstance(sources, Mapping) or not sources:
         given = "empty" if isinstance(sources, Mapping) else f"a {type(sources).__name__}"
         raise TypeError(
@@ -49,39 +112,36 @@ def open_mixture(
     if origin is not None and not (isinstance(origin, str) and origin):
         raise TypeError(f"origin={origin!r}: give the name of a column")
     names = list(sources)
-    order = Order(seed, None)
+    seeds = Order(seed, None)
 
     def make_member(name: str, given: Any) -> Member:
         if isinstance(given, EpochReader):
             return _take_loader(name, given)
-        own = order.make_seed(0, f"source {name}")
-        return Member(name, _require_indexed(name, open(given)), own, None, False)
+        own = seeds.make_seed(0, f"source {name}")
+        return Member(name, _require_indexed(name, open_source(given, request)), own, None, False)
 
     schedule = read_schedule(names, weights)
     rows, _, _ = split_size(ranks.global_batch_size)
     assert isinstance(ranks.splits, int)
-    mixture = MixedSource(
-        [make_member(name, given) for name, given in sources.items()],
-        schedule,
-        0 if rows is None else rows // ranks.splits,
-        read_stop(stop),
-        ranks.splits,
-        origin,
-    )
-    mixture.vocabulary = vocabulary
-    mixture.unite_vocabularies()
+    rows_of_step = 0 if rows is None else rows // ranks.splits
+    members = [make_member(name, given) for name, given in sources.items()]
+    order = MixedOrder(members, schedule, rows_of_step, read_stop(stop), ranks.splits)
+    mixture = MixedSource(members, order, origin)
+    mixture.vocabulary = request.vocabulary
+    if united := mixture.columns.find_united(request.vocabulary):
+        mixture.use_vocabulary(united)
     return mixture
 
 
 def _take_loader(name: str, loader: EpochReader) -> Member:
     options: Options = loader._options
-    for option, field in _OF_MIXTURE.items():
-        if getattr(options, field) is not None:
+    for option, find in _OF_MIXTURE.items():
+        if find(options) is not None:
             raise ValueError(
                 f'the Loader "{name}" has {option}: give it to Loader.mix, whose batches have '
                 "rows of all sources"
             )
-    if options.chain:
+    if options.functions.chain:
         raise ValueError(
             f'the Loader "{name}" has map() or filter(): call it on what Loader.mix returns, whose '
             "batches have rows of all sources"

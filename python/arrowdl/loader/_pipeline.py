@@ -20,12 +20,14 @@ from arrowdl.loader._batches.padding import Counts
 from arrowdl.loader._batches.to_device import copy_ahead
 from arrowdl.loader._batches.waits import Waits
 from arrowdl.loader._clock import WORKS, Clock
-from arrowdl.loader._epoch.epochs import Epochs
+from arrowdl.loader._epoch.epochs import Epochs, check_read
+from arrowdl.loader._epoch.kinds import open_epochs
 from arrowdl.loader._epoch.read import Reader
 from arrowdl.loader._epoch.seed_steps import seed_steps
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._iterate import Received, iterate
-from arrowdl.loader._options import Options
+from arrowdl.loader._options.options import Options
+from arrowdl.loader._options.target import Target
 from arrowdl.loader._progress import NoBar
 from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.filled import FilledSource
@@ -41,8 +43,8 @@ class Pipeline:
         self.source: Source = epochs.source
         options = epochs.options
         self.options: Options = options
-        finishes = options.pin_memory or options.sharding is not None
-        self.finisher: Finish | None = Finish(options.sharding) if finishes else None
+        finishes = options.target.pin_memory or options.target.sharding is not None
+        self.finisher: Finish | None = Finish(options.target.sharding) if finishes else None
         self.assembly: Assembly = Assembly(options, self.source, Clock(), self.finisher)
 
     def with_options(
@@ -58,17 +60,18 @@ class Pipeline:
         Copies to the device, pinning and global arrays are left to the training's process. The
         tensors are copied to shared memory, which may be written to.
         """
-        options = self.options
-        is_writable = options.writable and bool(options.steps)
+        options, target = self.options, self.options.target
         reduced = replace(
             options,
+            target=Target(
+                framework=target.framework if target.sharding is None else "numpy",
+                device=None,
+                sharding=None,
+                pin_memory=False,
+                writable=target.writable and bool(options.functions.steps),
+            ),
             num_workers=0,
             prefetch=0,
-            device=None,
-            sharding=None,
-            framework="numpy" if options.sharding is not None else options.framework,
-            writable=is_writable,
-            pin_memory=False,
             progress=False,
             report_every=None,
             report=None,
@@ -106,14 +109,7 @@ class Pipeline:
             own, spent = tuple(map(sub, now, spent)), now
             yield valid, batch, valid + others, (padding[0], padding[1]), received.outcome, own
             del batch
-        self.check_read()
-
-    def check_read(self) -> None:
-        """Raise OSError if a file has changed while the epoch was read."""
-        for _, source in self.source.list_members():
-            # With skipping, what decodes units is checked where it is read.
-            if not (self.options.skips and source.decodes_units):
-                source.check_read()
+        check_read(self.epochs)
 
     def open(self, reader: Reader) -> Share:
         """Open one worker's share; see `SharePipeline`."""
@@ -137,7 +133,7 @@ class Pipeline:
         options, epochs, numbered = self.options, self.epochs, None
         if options.skips:
             source, numbered = epochs.number(source)
-        is_sorted = options.bucket_by is not None
+        is_sorted = options.sizes.bucket_by is not None
         is_gathered = options.shuffle or is_sorted or epochs.joins_rows
         reads_ahead = options.prefetch > 0 and not is_gathered
         stream, find_parts = epochs.read(source, reader, reads_ahead=reads_ahead)
@@ -171,6 +167,17 @@ class Pipeline:
     def finish(self, batch: Any) -> Any:
         """Do what only the training's process can do: global arrays, pinned memory."""
         return batch if self.finisher is None else self.finisher(batch)
+
+
+def open_pipeline(source: Source, options: Options) -> Pipeline:
+    """Return what reads a source in this process, in the units that a shuffle permutes."""
+    if options.shuffle:
+        is_mixed = bool(source.schedule)  # whose sequences share each buffer
+        rows = options.buffer_rows
+        if not is_mixed:
+            rows = options.count_shuffled_rows(source.num_rows or 0)
+        source = source.cut_for_shuffle(rows)
+    return Pipeline(open_epochs(source, options))
 
 
 def _describe_batches(reader: Reader) -> Callable[[int], str]:
@@ -217,7 +224,7 @@ class WorkerPipeline:
 
     def _read(self, reader: Reader) -> Iterator[Message]:
         options, position = self._pipeline.options, reader.position
-        device = options.find_device()
+        device = options.target.find_device()
         pool, self._pool = self._pool, None
         if pool is None or not pool.is_of_this_process():
             pool = WorkerPool(self._pipeline.for_workers(), options.num_workers)

@@ -43,7 +43,7 @@ class Ranks:
 
     def _read_pool(self, rank: int) -> Iterator[list[int]]:
         loader = self.loaders[rank]
-        reader = loader._begin(0, self.workers, step=1)
+        reader = loader._cursor.begin(0, self.workers, step=1)
         place = reader.position.to_state()
         pipeline = loader._pipeline.for_workers()
         shares = [

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from arrowdl.loader import FilePlan
 from arrowdl.loader._open.source import open_source
+from arrowdl.loader._sources.request import Request
 from arrowdl.loader._tables.data_files import DataFilesSource
 
 from helpers.options import group
@@ -25,14 +26,14 @@ Row = dict[str, Any]
 
 def read_rows(source: Any, columns: list[str] | None = None, filter: Any = None) -> list[Row]:
     """Return the rows that a Loader reads, in its order; of a table with a plan, by it too."""
-    opened = open_source(source, columns, filter)
+    opened = open_source(source, Request(columns, filter))
     rows = pa.table(opened.read(range(len(opened.units)))).to_pylist()
     assert len(rows) == opened.num_rows
     if isinstance(opened, DataFilesSource):
         with tempfile.TemporaryDirectory() as folder:
             opened.files.make_plan().save(f"{folder}/plan.json")
             plan = FilePlan.load(f"{folder}/plan.json")
-        planned = open_source(source, columns, filter, plan=plan)
+        planned = open_source(source, Request(columns, filter, plan=plan))
         assert (planned.describe(), planned.files.make_plan()) == (opened.describe(), plan)
         assert pa.table(planned.read(range(len(planned.units)))).to_pylist() == rows
     return rows

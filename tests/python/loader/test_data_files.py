@@ -19,6 +19,7 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._reader import EpochReader
+from arrowdl.loader._sources.request import Request
 from arrowdl.loader._tables.data_files import DataFilesSource
 from arrowdl.loader._tables.fields import TableField
 from arrowdl.loader._tables.snapshots import remove_secrets
@@ -74,14 +75,17 @@ ROWS = [{"id": i, "x": i / 2, "part": "p"} for i in KEPT] + [
 
 
 def test_rows(version: TableVersion) -> None:
-    source = DataFilesSource(version, None, None)
+    source = DataFilesSource(version, Request())
     assert source.units == [6, 7, 3, 5]
     assert read(source) == ROWS
-    chosen = DataFilesSource(version, ["part", "id"], (ds.field("id") > 5) & (ds.field("x") < 5))
+    chosen = DataFilesSource(
+        version, Request(["part", "id"], (ds.field("id") > 5) & (ds.field("x") < 5))
+    )
     expected = [row for row in ROWS if row["id"] > 5 and row["x"] < 5]
     assert read(chosen) == [{"part": row["part"], "id": row["id"]} for row in expected]
     (null,) = {
-        row["x"] for row in read(DataFilesSource(version, ["x"], ds.field("part").is_null()))
+        row["x"]
+        for row in read(DataFilesSource(version, Request(["x"], ds.field("part").is_null())))
     }
     assert null == 0.5
     assert read(pickle.loads(pickle.dumps(source))) == ROWS
@@ -89,16 +93,16 @@ def test_rows(version: TableVersion) -> None:
 
 
 def test_a_state_names_the_version(version: TableVersion) -> None:
-    loader = make_reader(DataFilesSource(version, ["id"], None))
+    loader = make_reader(DataFilesSource(version, Request(["id"])))
     assert next(iter(loader))["id"].tolist() == KEPT[:3]
     state = loader.state_dict()
     assert state["snapshot"] == "table t, version 3"
-    again = make_reader(DataFilesSource(version, ["id"], None))
+    again = make_reader(DataFilesSource(version, Request(["id"])))
     again.load_state_dict(state)
     ids = [i for batch in again for i in batch["id"].tolist()]
     assert ids == [*KEPT[3:], *range(20, 25)]
     newer = dataclasses.replace(version, name="table t, version 4", identity="t 4")
-    other = make_reader(DataFilesSource(newer, ["id"], None))
+    other = make_reader(DataFilesSource(newer, Request(["id"])))
     with pytest.raises(ValueError, match=r"the state is of table t, version 3, .* version 4"):
         other.load_state_dict(state)
     with pytest.raises(ValueError, match=r"version 3, .* reads a source without versions"):
@@ -106,7 +110,7 @@ def test_a_state_names_the_version(version: TableVersion) -> None:
 
 
 def test_a_removed_file_is_an_error(version: TableVersion) -> None:
-    loader = make_reader(DataFilesSource(version, ["id"], None))
+    loader = make_reader(DataFilesSource(version, Request(["id"])))
     Path(version.files[1].path).unlink()
     with pytest.raises(FileNotFoundError, match=r"old.parquet' was removed") as caught:
         list(loader)
@@ -117,7 +121,7 @@ def test_a_required_column_is_not_null(version: TableVersion) -> None:
     fields = [*version.fields, TableField("more", pa.int64(), 9, is_required=True)]
     changed = dataclasses.replace(version, fields=fields)
     with pytest.raises(OSError, match='"more" is required'):
-        read(DataFilesSource(changed, None, None))
+        read(DataFilesSource(changed, Request()))
 
 
 def test_locations_have_no_secrets() -> None:
@@ -222,7 +226,7 @@ def check_structures(random: random.Random, path: str) -> None:
         for i, (_, value) in enumerate(values)
         if file.deleted is None or i not in deleted
     ]
-    assert read(DataFilesSource(made, None, None)) == expected
+    assert read(DataFilesSource(made, Request())) == expected
 
 
 def test_random_structures(tmp_path: Path) -> None:

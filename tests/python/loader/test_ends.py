@@ -91,7 +91,7 @@ def raise_in_the_transform(loader: arrowdl.Loader) -> None:
     def fail(batch: Any) -> Any:
         raise KeyError("no")
 
-    loader._pipeline.options.transform = fail
+    loader._pipeline.options.functions.transform = fail
     with pytest.raises(KeyError):
         next(iter(loader))
 

@@ -14,6 +14,7 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader import Retries
+from arrowdl.loader._sources.request import Request
 from arrowdl.loader._storage import fetch_ahead, fetch_file, stragglers, unit_ranges
 from arrowdl.loader._storage.access import Access
 from arrowdl.loader._storage.disk_cache import DiskCache
@@ -62,7 +63,7 @@ def open_table(root: Path, **options: Any) -> tuple[DataFilesSource, CountedFile
         fs.PyFileSystem(files),
         {"id": (1, {}), "x": (2, {})},
     )
-    return DataFilesSource(version, **{"columns": None, "filter": None, **options}), files
+    return DataFilesSource(version, Request(**options)), files
 
 
 def expect() -> list[int]:
@@ -85,8 +86,8 @@ def test_files_of_a_table_are_fetched_ahead(columns: list[str] | None, tmp_path:
     data = [read for read in files.reads if read[1] < (tmp_path / read[0]).stat().st_size - 2**16]
     assert len(set(data)) == len(data), "each range once"
     assert threads == {"arrowdl-fetch"}
-    assert source._fetching is not None
-    assert not source._fetching.held._held, "all was released"
+    assert source.scanner.fetching is not None
+    assert not source.scanner.fetching.held._held, "all was released"
 
 
 def test_filters_and_counts_of_a_table(tmp_path: Path) -> None:
@@ -98,7 +99,7 @@ def test_filters_and_counts_of_a_table(tmp_path: Path) -> None:
 
 def test_errors_of_a_table_name_the_version_and_the_range(tmp_path: Path) -> None:
     once = Access(retries=Retries(tries=1))
-    source, files = open_table(tmp_path, columns=["id"], access=once)
+    source, files = open_table(tmp_path, columns=["id"], storage=once)
 
     def fail(path: str, offset: int, nbytes: int) -> None:
         if path == "1.parquet":
@@ -122,7 +123,7 @@ def test_a_file_of_a_table_that_changes_is_an_error(tmp_path: Path) -> None:
 def test_the_second_epoch_of_a_table_comes_from_the_cache(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     kept = DiskCache(tmp_path / "cache", 10**7)
-    source, files = open_table(tmp_path / "store", columns=["id"], access=Access(cache=kept))
+    source, files = open_table(tmp_path / "store", columns=["id"], storage=Access(cache=kept))
     assert read_ids(source) == expect()
     files.forget()
     assert read_ids(source) == expect()

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._schema.bounds import find_bounds
 from arrowdl.loader._schema.filters import describe_filter, show_filter
+from arrowdl.loader._sources.request import Request
 from arrowdl.loader._tables.data_files import DataFilesSource
 from arrowdl.loader._tables.fields import TableField
 from arrowdl.loader._tables.version import DataFile, TableVersion
@@ -59,7 +60,7 @@ def read_by_plan(source: Any, **options: Any) -> list[int]:
 def read_version(source: Any, filter: Any) -> list[int]:
     fields = [TableField(own.name, own.type, own.name) for own in TABLE.schema]
     version = TableVersion("T", "table 1", fields, [DataFile(str(source))], fs.LocalFileSystem())
-    opened = DataFilesSource(version, ["i"], filter)
+    opened = DataFilesSource(version, Request(["i"], filter))
     return pa.table(opened.read(range(len(opened.units))))["i"].to_pylist()
 
 
@@ -149,7 +150,7 @@ def test_files_of_zeros_of_both_signs(tmp_path: Path) -> None:
     version = TableVersion("T", "table 1", fields, files, local)
     for filter, rows in ((X.isin([0.0]), [1]), (X.isin([-0.0]), [0]), (X == 0.0, [0, 1])):
         assert read(dataset, filter=filter) == rows
-        source = DataFilesSource(version, ["i"], filter)
+        source = DataFilesSource(version, Request(["i"], filter))
         found = pa.table(source.read(range(len(source.units))))
         assert found["i"].to_pylist() == rows
 

@@ -74,7 +74,7 @@ def test_a_pickled_source_reads_no_footer_again(files: CountedFiles) -> None:
 
 
 def find_store(source: Any) -> CountedFiles:
-    handler = source._dataset.filesystem.handler
+    handler = source.scanner.dataset.filesystem.handler
     while not isinstance(handler, CountedFiles):
         inner = handler.stores[0].filesystem if hasattr(handler, "stores") else handler.inner
         handler = inner.handler
@@ -89,7 +89,7 @@ def test_worker_processes_read_the_rows(files: CountedFiles) -> None:
 
 def test_for_want_of_room_the_footers_alone_are_kept(files: CountedFiles) -> None:
     loader = load(files)
-    kept = find_footers(loader._source._dataset.filesystem)
+    kept = find_footers(loader._source.scanner.dataset.filesystem)
     kept._most = 2**16 + 2**14
     for path in ("0.parquet", "1.parquet", "2.parquet"):
         size = (files.root / path).stat().st_size

@@ -15,6 +15,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
+from arrowdl.loader._sources.request import Request
 from arrowdl.loader._tables.data_files import DataFilesSource
 from arrowdl.loader._tables.fields import TableField
 from arrowdl.loader._tables.version import DataFile, TableVersion
@@ -160,7 +161,7 @@ def test_files_of_tables(path: str, fine: str, tmp_path: Path) -> None:
     def open_file(path: str, **options: Any) -> pa.Table:
         files = [DataFile(path, **options)]
         version = TableVersion("table t", "t", columns, files, fs.LocalFileSystem(), None)
-        source = DataFilesSource(version, None, None)
+        source = DataFilesSource(version, Request())
         return pa.table(source.read(range(len(source.units))))
 
     assert open_file(path)["t"].cast(pa.int64()).to_pylist() == MICROSECONDS

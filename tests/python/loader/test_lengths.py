@@ -20,6 +20,7 @@ from arrowdl.loader._epoch.sharding import Span, locate_sequence
 from arrowdl.loader._open.source import open_source
 from arrowdl.loader._parquet.scans import scan
 from arrowdl.loader._sources.base import IndexedSource
+from arrowdl.loader._sources.request import Request
 from helpers.random_cases import check_cases
 
 LENGTHS = [3, 0, 5, 1, 2, 4]
@@ -38,7 +39,7 @@ def make_table(rows: int, seed: int = 0) -> pa.Table:
 
 
 def open_indexed(source: Any, columns: list[str] | None = None, filter: Any = None) -> Any:
-    found = open_source(source, columns, filter)
+    found = open_source(source, Request(columns, filter))
     assert isinstance(found, IndexedSource)
     return found
 
@@ -147,7 +148,7 @@ def test_one_column_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         scans.append(scanner.projected_schema.names)
         return scan(scanner, *arguments)
 
-    monkeypatch.setattr("arrowdl.loader._parquet.dataset.open_row_groups", lambda *_: None)
+    monkeypatch.setattr("arrowdl.loader._parquet.unit_scanner.open_row_groups", lambda *_: None)
     monkeypatch.setattr("arrowdl.loader._parquet.scans.scan", note)
     found = LengthsSource(source, "n_tokens")
     assert scans == [], "lazily"

@@ -522,7 +522,7 @@ def test_a_packed_rank_gets_rows_from_everywhere() -> None:
 def test_states_of_buckets_move_to_the_size_of_auto(
     shuffle: bool, splits: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("arrowdl.loader._options._BUCKET_ROWS", 100)
+    monkeypatch.setattr("arrowdl.loader._options.options._BUCKET_ROWS", 100)
     lists = [[1] * (i * 7 % 23 + 1) for i in range(600)]
     table = pa.table({"id": range(600), "tokens": pa.array(lists, pa.list_(pa.int32()))})
 

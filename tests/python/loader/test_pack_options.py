@@ -275,7 +275,7 @@ def test_lengths_are_read_once_and_a_resume_reads_the_rest(
     assert reads == [(None, list(range(30)))]
     blocks = read_blocks(loader, 300)
     state = loader.state_dict()
-    position = loader._pipeline.epochs.open(loader._position)._plan.find(600)
+    position = loader._pipeline.epochs.open(loader._cursor.position)._plan.find(600)
     resumed = make_loader(tmp_path, pack=pack)
     resumed.load_state_dict(state)
     reads.clear()

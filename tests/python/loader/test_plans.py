@@ -366,7 +366,7 @@ def run(rank, folder):
         framework="numpy",
         storage=arrowdl.Storage(plan="share"),
     )
-    assert ("_dataset" in vars(loader._source)) and loader.plan().num_rows == 20
+    assert ("scanner" in vars(loader._source)) and loader.plan().num_rows == 20
     print(sorted(i for batch in loader for i in batch["id"].tolist()), flush=True)
     group.destroy_process_group()
 

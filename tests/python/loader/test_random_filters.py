@@ -21,6 +21,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
+from arrowdl.loader._sources.request import Request
 from arrowdl.loader._tables.data_files import DataFilesSource
 from arrowdl.loader._tables.fields import TableField
 from arrowdl.loader._tables.version import DataFile, TableVersion
@@ -399,7 +400,7 @@ def by_table_version(case: Case, filter: Any) -> list[int]:
 def read_version(files: list[DataFile], schema: pa.Schema, filter: Any) -> list[int]:
     fields = [TableField(own.name, own.type, own.name) for own in schema]
     version = TableVersion("Table", "table 1", fields, files, fs.LocalFileSystem())
-    source = DataFilesSource(version, ["id"], filter)
+    source = DataFilesSource(version, Request(["id"], filter))
     return pa.table(source.read(range(len(source.units))))["id"].to_pylist()
 
 

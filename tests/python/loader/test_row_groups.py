@@ -46,8 +46,8 @@ def _make_table(start: int = 0) -> pa.Table:
 def _find_readers(loader: arrowdl.Loader) -> list[bool]:
     """Say of each unit whether it is read without a scanner."""
     source: Any = loader._source
-    files = source._row_groups
-    return [files is not None and files.can_read(unit) for unit in source._fragments]
+    files = source.scanner.row_groups
+    return [files is not None and files.can_read(unit) for unit in source._found.fragments]
 
 
 def _read_all(loader: arrowdl.Loader) -> pa.Table:
@@ -85,13 +85,13 @@ def test_large_row_groups_are_read_in_parts(
         for start, stop in ((0, 2), (2, 20), (20, 25), (25, 26), (26, 40)):
             writer.write_table(table.slice(start, stop - start))
     source: Any = arrowdl.Loader(path, 7)._source
-    files: RowGroupFiles = source._row_groups
-    assert all(map(files.can_read, source._fragments))
+    files: RowGroupFiles = source.scanner.row_groups
+    assert all(map(files.can_read, source._found.fragments))
     for least, most in ((0, 2**30), (0, 1), (2**20, 2**30), (400, 2**30)):
         monkeypatch.setattr("arrowdl.loader._parquet.row_groups._THREADED_BYTES", least)
         monkeypatch.setattr("arrowdl.loader._parquet.row_groups._WHOLE_BYTES", most)
         for rows in (1, 5, 14, 100):
-            units = source._fragments
+            units = source._found.fragments
             batches = list(files.read(units, rows, lambda paths: None, lambda done: ""))
             assert pa.Table.from_batches(batches).equals(table)
             assert max(batch.num_rows for batch in batches) <= max(rows, 40)
@@ -171,7 +171,7 @@ def test_the_first_batch_waits_for_one_file(
         asked.append(len(fragments))
         return join_fragments(fragments)
 
-    monkeypatch.setattr("arrowdl.loader._parquet.dataset.join_fragments", count)
+    monkeypatch.setattr("arrowdl.loader._parquet.unit_reader.join_fragments", count)
     assert len(list(loader)) == 30
     assert sorted(asked) == [1, 4, 20, 35]  # threads open them
 
@@ -226,8 +226,8 @@ def test_an_error_comes_after_the_rows_before_it(tmp_path: Path) -> None:
     tables = [pa.table({"x": range(i * ROWS, (i + 1) * ROWS)}) for i in range(4)]
     paths = _write(tmp_path, tables)
     source: Any = arrowdl.Loader(paths, 7)._source
-    files: RowGroupFiles = source._row_groups
-    units = source._fragments
+    files: RowGroupFiles = source.scanner.row_groups
+    units = source._found.fragments
     assert all(map(files.can_read, units))
     seen: list[int] = []
 

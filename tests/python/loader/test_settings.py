@@ -185,11 +185,11 @@ def test_flags_are_the_plain_objects() -> None:
 
 
 def test_pinned_memory_is_a_device() -> None:
-    """torch pins its tensors itself; the others copy to that device."""
-    options = arrowdl.Loader(TABLE, 2, device="cuda_host")._options
-    assert (options.pin_memory, options.device) == (True, None)
-    options = arrowdl.Loader(TABLE, 2, device="cuda_host", framework="numpy")._options
-    assert (options.pin_memory, options.device) == (False, "cuda_host")
+    """Of torch, which pins its tensors itself; the others copy to that device."""
+    target = arrowdl.Loader(TABLE, 2, device="cuda_host")._options.target
+    assert (target.pin_memory, target.device) == (True, None)
+    target = arrowdl.Loader(TABLE, 2, device="cuda_host", framework="numpy")._options.target
+    assert (target.pin_memory, target.device) == (False, "cuda_host")
 
 
 def test_columns_are_padded_in_their_own_ways() -> None:

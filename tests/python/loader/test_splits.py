@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import tempfile
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from arrowdl.loader._epoch.sharding import Span
 from arrowdl.loader._epoch.shared_units import SharedUnits
 from arrowdl.loader._ipc.mapped import MappedSource
 from arrowdl.loader._parquet.dataset import DatasetSource
+from arrowdl.loader._parquet.unit_reader import UnitReader
 from arrowdl.loader._sources.base import UnitOrder
 from helpers.options import group
 from helpers.random_cases import choose_examples
@@ -405,13 +407,13 @@ def test_a_process_decodes_a_file_once_that_has_no_row_groups(
 def note_scans(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """The row groups of each scan that is opened from now on."""
     scans: list[list[int]] = []
-    open_scan = DatasetSource._open
+    open_scan = UnitReader._open
 
     def note(self: Any, opened: Any, *limits: Any) -> Any:
         scans.extend(map(list, opened))
         return open_scan(self, opened, *limits)
 
-    monkeypatch.setattr(DatasetSource, "_open", note)
+    monkeypatch.setattr(UnitReader, "_open", note)
     return scans
 
 
@@ -436,7 +438,8 @@ def test_sequences_share_the_memory_for_reading_ahead(
     scans = note_scans(monkeypatch)
     source = arrowdl.Loader(tmp_path, 1)._source
     assert isinstance(source, DatasetSource)
-    source._bytes = [megabytes * 2.0**20] * 4
+    sizes = [megabytes * 2.0**20] * 4
+    source.reader.sizes = dataclasses.replace(source.reader.sizes, nbytes=sizes)
     order = UnitOrder(source, range(4))
     stream = source.read_rows(0, 160, order, readers=4)
     assert len(next(stream)) == 10

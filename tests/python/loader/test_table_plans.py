@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader import FilePlan, Retries
 from arrowdl.loader._reader import EpochReader
+from arrowdl.loader._sources.request import Request
 from arrowdl.loader._storage.access import Access
 from arrowdl.loader._tables.data_files import DataFilesSource
 from arrowdl.loader._tables.fields import TableField
@@ -80,13 +81,15 @@ def open_version(version: TableVersion, plan: FilePlan, **options: Any) -> DataF
     listed = dataclasses.replace(version, files=files)
     filter = options.get("filter")
     access = Access(retries=QUICK)
-    return DataFilesSource(listed, options.get("columns"), filter, None, access, plan)
+    return DataFilesSource(
+        listed, Request(options.get("columns"), filter, storage=access, plan=plan)
+    )
 
 
 def test_a_table_is_opened_without_a_request(
     version: TableVersion, store: MemoryStore, tmp_path: Path
 ) -> None:
-    first = DataFilesSource(version, None, None)
+    first = DataFilesSource(version, Request())
     plan = first.files.make_plan()
     assert "of table t, version 3, 20 rows" in repr(plan)
     plan.save(tmp_path / "plan.json")
@@ -103,9 +106,9 @@ def test_a_table_is_opened_without_a_request(
 
 
 def test_filters_of_a_planned_table(version: TableVersion, store: MemoryStore) -> None:
-    whole = DataFilesSource(version, None, None).files.make_plan()
+    whole = DataFilesSource(version, Request()).files.make_plan()
     for keeps in (ds.field("id") > 5, ds.field("part") == "p", ds.field("part").is_null()):
-        first = DataFilesSource(version, None, keeps)
+        first = DataFilesSource(version, Request(filter=keeps))
         plan, expected = first.files.make_plan(), read(first)
         assert 0 < len(expected) < len(TABLE)
         store.requests.clear()
@@ -119,18 +122,18 @@ def test_filters_of_a_planned_table(version: TableVersion, store: MemoryStore) -
             open_version(version, plan)
     with pytest.raises(ValueError, match=r"the types of \['x'\] were not compared"):
         open_version(
-            version, DataFilesSource(version, ["id"], None).files.make_plan(), columns=["x"]
+            version, DataFilesSource(version, Request(["id"])).files.make_plan(), columns=["x"]
         )
 
 
 def test_footers_are_read_once(version: TableVersion, store: MemoryStore) -> None:
     """Also if the source is pickled for workers, or its footers are sent to other ranks."""
-    first = DataFilesSource(version, None, None, None, Access(retries=QUICK))
+    first = DataFilesSource(version, Request(storage=Access(retries=QUICK)))
     plan, footers = first.files.make_plan(), first.files.footers.list_footers()
     for source in (pickle.loads(pickle.dumps(first)), open_version(version, plan)):
         if source.files.footers.list_footers() != footers:
             source.files.footers.add_footers(footers)
-        handler = source._dataset.filesystem.handler
+        handler = source.scanner.dataset.filesystem.handler
         while not isinstance(handler, MemoryStore):  # pickled, it is a store of its own
             below = getattr(handler, "inner", None)
             handler = handler.stores[0].filesystem.handler if below is None else below.handler
@@ -141,7 +144,7 @@ def test_footers_are_read_once(version: TableVersion, store: MemoryStore) -> Non
 
 
 def test_a_plan_of_something_else(version: TableVersion, store: MemoryStore) -> None:
-    plan = DataFilesSource(version, None, None).files.make_plan()
+    plan = DataFilesSource(version, Request()).files.make_plan()
     with pytest.raises(
         ValueError, match=r"plan is of table t, version 3, .* is table t, version 4"
     ):
@@ -156,7 +159,7 @@ def test_a_plan_of_something_else(version: TableVersion, store: MemoryStore) -> 
 
 
 def test_a_file_of_a_table_that_changed_since(version: TableVersion, store: MemoryStore) -> None:
-    plan = DataFilesSource(version, None, None).files.make_plan()
+    plan = DataFilesSource(version, Request()).files.make_plan()
     store.times["t/old"] = 99
     source = open_version(version, plan)
     with pytest.raises(OSError, match="'t/old' has changed since"):
@@ -168,7 +171,7 @@ def test_a_local_table(tmp_path: Path) -> None:
     fields = [TableField("id", pa.int64(), "id")]
     files = [DataFile(str(tmp_path / "a"), deleted=pa.array([3]))]
     version = TableVersion("t", "t 1", fields, files, fs.LocalFileSystem())
-    plan = DataFilesSource(version, None, None).files.make_plan()
+    plan = DataFilesSource(version, Request()).files.make_plan()
     assert [row["id"] for row in read(open_version(version, plan))] == [0, 1, 2, 4, 5]
     pq.write_table(pa.table({"id": range(7)}), tmp_path / "a")
     with pytest.raises(OSError, match="a' has changed since the plan was made"):
@@ -276,11 +279,11 @@ def test_a_state_goes_on_by_the_plan(version: TableVersion) -> None:
         EpochReader.__init__(loader, source, loader._options)
         return loader
 
-    first = make(DataFilesSource(version, ["id"], None))
+    first = make(DataFilesSource(version, Request(["id"])))
     assert next(iter(first))["id"].tolist() == KEPT[:3]
     state = json.loads(json.dumps(first.state_dict()))
     assert state["snapshot"] == "table t, version 3"
-    plan = DataFilesSource(version, None, None).files.make_plan()
+    plan = DataFilesSource(version, Request()).files.make_plan()
     again = make(open_version(version, plan, columns=["id"]))
     again.load_state_dict(state)
     assert rows_of(again) == [row["id"] for row in TABLE[3:]]

@@ -21,6 +21,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._batches.pin import pin
+from arrowdl.loader._iteration import Iteration
 from arrowdl.loader._progress import NoBar
 from helpers.options import group
 from torch.utils.data import DataLoader
@@ -340,9 +341,10 @@ def test_an_interrupt_in_the_progress_bar_loses_no_batch(monkeypatch: pytest.Mon
 
     table = pa.table({"id": range(20)})
     loader = arrowdl.Loader(table, 2, framework="numpy")
-    monkeypatch.setattr(loader, "_make_bar", lambda reader: Interrupting())
+    monkeypatch.setattr(Iteration, "_make_bar", lambda self, reader: Interrupting())
     with pytest.raises(KeyboardInterrupt):
         list(loader)
+    monkeypatch.undo()
     rest = arrowdl.Loader(table, 2, framework="numpy")
     rest.load_state_dict(loader.state_dict())
     assert next(iter(rest))["id"].tolist() == [4, 5]

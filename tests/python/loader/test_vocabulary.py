@@ -100,7 +100,7 @@ def test_the_same_table_in_other_processes(tmp_path: Path) -> None:
     batches = DataLoader(dataset, batch_size=None, num_workers=2, multiprocessing_context="fork")
     assert decode(batches, TABLE) == dict(enumerate(ALL))
     again = pickle.loads(pickle.dumps(loader))
-    assert again._source._codes._tables.tables["k"].to_pylist() == TABLE
+    assert again._source.reader.codes._tables.tables["k"].to_pylist() == TABLE
     assert decode(copy.copy(again), TABLE) == dict(enumerate(ALL))
 
 

@@ -1,4 +1,10 @@
-"""`Assembly`: rows of an epoch to batches, by the steps that the options name."""
+"""`Assembly`: rows of an epoch to batches, by the steps that the options name.
+
+A step is a file that knows no other: rows that cannot be read are dropped (`missing`), rows are
+transformed (`transform_arrow`) and padded (`pad`). `to_device` copies them before or after
+`convert` makes tensors, `transform` calls functions, or `chain` if rows may be dropped or skipped,
+and `finish` ends in the training's process.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +19,10 @@ from arrowdl.loader._batches.chain import Chain, Convert, Item, Items, Retry
 from arrowdl.loader._batches.convert import can_convert_on_device, choose_converter
 from arrowdl.loader._batches.draws import Draws, FindSeed
 from arrowdl.loader._batches.explain import explain_errors
+from arrowdl.loader._batches.failures import sample_rows
 from arrowdl.loader._batches.finish import Finish
-from arrowdl.loader._batches.missing import FindParts, Note, drop_missing, sample_rows
+from arrowdl.loader._batches.missing import drop_missing
+from arrowdl.loader._batches.note import FindParts, Note
 from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._batches.pad import pad_batches
 from arrowdl.loader._batches.padding import Counts, Padding
@@ -24,11 +32,12 @@ from arrowdl.loader._batches.transform import Pending, Receive, Transform, conve
 from arrowdl.loader._batches.transform_arrow import transform_stream
 from arrowdl.loader._batches.waits import HostCopies, Waits
 from arrowdl.loader._clock import Clock, Work
-from arrowdl.loader._options import Options
+from arrowdl.loader._options.options import Options
 from arrowdl.loader._skip.numbers import Numbered
 from arrowdl.loader._sources.base import Source
 
 CountPadding = Callable[[Any], Counts]
+RowStep = Callable[["RowStream"], _core.DeviceStream]
 Divide = Callable[[float, float, Any], Mapping[Work, float]]
 
 
@@ -82,87 +91,105 @@ class Assembly:
     def open(self, rows: RowStream) -> Share:
         """Return the batches of rows, with all steps."""
         options = self._options
-        stream = self.prepare(rows)
-        self._check_columns(stream)
-        if options.pad_last:
-            stream = pad_batches(stream, rows.batch_size, rows.valid_rows)
+        stream = self._run(rows, *self._list_row_steps(), self._check_columns, self._pad)
         padding = None
         if _core.is_host_readable((stream.device_type, 0)):
             padding = Padding(stream.schema, options.columns) or None
         count = partial(_count_padding, padding)
-        device = options.find_device()
+        device = options.target.find_device()
         copies = None if device is None else HostCopies(is_ahead=options.prefetch > 0)
         draws = self._make_draws(rows.find_seed, device)
         if device is None or self._can_convert_on_device(stream, device):
-            items, convert = self._open_rows(rows, stream, device, draws, count)
+            items, convert = self._open_rows(rows, device, draws, count)
         else:
-            items, convert = self._open_messages(rows, stream, device, draws, count)
+            items, convert = self._open_messages(rows, device, draws, count)
         sources = [source for _, source in self._source.list_members()]
         clocks = [source.clock for source in sources if source.clock is not None]
         divide = Waits([self._clock, *clocks], copies).divide
         return Share(items, convert, divide, None if padding is None else count, self._finish)
 
     def prepare(self, rows: RowStream) -> _core.DeviceStream:
-        """Drop rows that could not be read, and call `transform_arrow`."""
-        stream, numbered = rows.stream, rows.numbered
-        if numbered is not None:
-            stream = drop_missing(stream, numbered, rows.valid_rows, rows.notes, rows.find_parts)
-        function, sets_seeds = self._options.transform_arrow, self._options.seed_transforms
-        if function is None:
-            return stream
-        skip = None if numbered is None else SkipArrow(numbered, rows.valid_rows, rows.notes)
+        """Return the rows that batches are made of, before they are padded."""
+        return self._run(rows, *self._list_row_steps())
+
+    def _list_row_steps(self) -> tuple[RowStep, ...]:
+        return self._drop_missing, self._transform_arrow
+
+    def _run(self, rows: RowStream, *steps: RowStep) -> _core.DeviceStream:
+        """Give each step the rows of the one before."""
+        for step in steps:
+            rows.stream = step(rows)
+        return rows.stream
+
+    def _drop_missing(self, rows: RowStream) -> _core.DeviceStream:
+        if rows.numbered is None:
+            return rows.stream
+        numbered, find_parts = rows.numbered, rows.find_parts
+        return drop_missing(rows.stream, numbered, rows.valid_rows, rows.notes, find_parts)
+
+    def _transform_arrow(self, rows: RowStream) -> _core.DeviceStream:
+        functions, numbered = self._options.functions, rows.numbered
+        if functions.transform_arrow is None:
+            return rows.stream
+        sets_seeds = functions.sets_seeds
         return transform_stream(
-            stream,
-            function,
+            rows.stream,
+            functions.transform_arrow,
             Draws(rows.find_seed, "transform_arrow", "numpy", None, sets_seeds=sets_seeds),
             self._source.vocabulary,
             rows.describe,
             self._clock,
             # It may keep and reuse the memory.
-            copy=self._options.writable,
-            skip=skip,
+            copy=self._options.target.writable,
+            skip=None if numbered is None else SkipArrow(numbered, rows.valid_rows, rows.notes),
         )
 
-    def make_converter(
-        self,
-        *,
-        # whether the memory of the rows has no other user. Other rows are copied if batches may be
-        # written to
-        is_new: bool,
-        find_seed: FindSeed,  # see `Draws`
-    ) -> Convert:
-        """Return what makes the batch of an array of rows."""
+    def _check_columns(self, rows: RowStream) -> _core.DeviceStream:
+        """Raise ValueError if the options name other columns, unless that is known before."""
+        is_changed = self._options.functions.transform_arrow is not None
+        if is_changed or self._source.column_names is None:
+            names = [column.name for column in rows.stream.schema.children]
+            self._options.check_columns(names)
+            if not is_changed:
+                self._source.vocabulary.check_names(names)
+        return rows.stream
+
+    def _pad(self, rows: RowStream) -> _core.DeviceStream:
+        if not self._options.pad_last:
+            return rows.stream
+        return pad_batches(rows.stream, rows.batch_size, rows.valid_rows)
+
+    def make_converter(self, *, is_new: bool, find_seed: FindSeed) -> Convert:
+        """Return what makes the batch of an array of rows.
+
+        Parameters
+        ----------
+        is_new : bool
+            Whether the memory of the rows has no other user. Other rows are copied if batches may
+            be written to.
+        find_seed : callable
+            As of `Draws`.
+        """
         convert = self._choose_converter(self._choose_access(is_new=is_new))
         return self._then_finish(convert, self._make_draws(find_seed, None), self._finish)
-
-    def _check_columns(self, stream: _core.DeviceStream) -> None:
-        """Raise ValueError if the options name other columns, unless that is known before."""
-        is_changed = self._options.transform_arrow is not None
-        if not is_changed and self._source.column_names is not None:
-            return
-        names = [column.name for column in stream.schema.children]
-        self._options.check_columns(names)
-        if not is_changed:
-            self._source.vocabulary.check_names(names)
 
     def _open_rows(
         self,
         rows: RowStream,
-        stream: _core.DeviceStream,
         device: _core.Device | None,
         draws: Draws,
         count: CountPadding,
     ) -> tuple[Any, Convert]:
         """Open rows that become tensors where they are wanted."""
-        options = self._options
+        options, stream = self._options, rows.stream
         read_type, depth = stream.device_type, options.prefetch
         if device is not None:
             stream = stream.to(device)
-        elif rows.is_ready and options.transform_arrow is None:
+        elif rows.is_ready and options.functions.transform_arrow is None:
             depth = 0
         # What transform_arrow returns is copied when it is called.
-        is_new = rows.is_new or options.transform_arrow is not None
-        keeps_rows = rows.find_parts is not None and bool(options.steps)
+        is_new = rows.is_new or options.functions.transform_arrow is not None
+        keeps_rows = rows.find_parts is not None and bool(options.functions.steps)
         is_own = not keeps_rows and (is_new or stream.device_type != read_type)
         convert = self._choose_converter(self._choose_access(is_new=is_own))
         stream = stream.prefetch(depth) if depth else stream
@@ -177,7 +204,6 @@ class Assembly:
     def _open_messages(
         self,
         rows: RowStream,
-        stream: _core.DeviceStream,
         device: _core.Device,
         draws: Draws,
         count: CountPadding,
@@ -185,9 +211,11 @@ class Assembly:
         """Open rows that become tensors on the host, and are copied to the device as one block."""
         options = self._options
         to_tensors = self._choose_converter({})  # copied into a block anyway
-        keeps_rows = options.maps_kept or (rows.numbered is not None and bool(options.steps))
+        keeps_rows = options.functions.maps_kept or (
+            rows.numbered is not None and bool(options.functions.steps)
+        )
         packer = Packer(to_tensors, device, count, self._clock, keeps_rows=keeps_rows)
-        messages = pack_ahead(stream, packer, options.prefetch)
+        messages = pack_ahead(rows.stream, packer, options.prefetch)
         if not self._has_outcomes(rows):
             return messages, self._then_finish(Message.read, draws, self._finish)
         items = Items(messages, rows.valid_rows, rows.notes)
@@ -204,7 +232,7 @@ class Assembly:
         return convert_in_threads(items, call, threads, ahead, count), Receive(self._finish)
 
     def _has_outcomes(self, rows: RowStream) -> bool:
-        return rows.numbered is not None or self._options.filters
+        return rows.numbered is not None or self._options.functions.filters
 
     def _make_retry(
         self, rows: RowStream, device: _core.Device | None, *, keeps_rows: bool
@@ -214,14 +242,16 @@ class Assembly:
             return None
         sample: Callable[[], Iterable[_core.DeviceArray]]
         sample = partial(sample_rows, rows.numbered, device)
-        if self._options.transform_arrow is not None:  # it would have to be called for them, too
+        if (
+            self._options.functions.transform_arrow is not None
+        ):  # it would have to be called for them, too
             sample = tuple
         return Retry(rows.numbered, sample, keeps_rows=keeps_rows)
 
     def _make_draws(self, find_seed: FindSeed, device: _core.Device | None) -> Draws:
         """Return the draws of the steps, whose batches are on `device`."""
         options = self._options
-        framework, sets_seeds = options.tensor_framework, options.seed_transforms
+        framework, sets_seeds = options.target.tensor_framework, options.functions.sets_seeds
         return Draws(find_seed, "transform", framework, device, sets_seeds=sets_seeds)
 
     def _choose_access(self, *, is_new: bool) -> dict[str, Any]:
@@ -231,9 +261,11 @@ class Assembly:
 
     def _choose_converter(self, access: Mapping[str, Any]) -> Convert:
         options = self._options
-        convert = choose_converter(options.tensor_framework, options.stack, options.columns, access)
+        convert = choose_converter(
+            options.target.tensor_framework, options.stack, options.columns, access
+        )
         # Columns of transform_arrow need not be those of the files.
-        is_read = options.transform_arrow is None
+        is_read = options.functions.transform_arrow is None
         return explain_errors(convert, self._source.files.find_nulls if is_read else _find_none)
 
     def _can_convert_on_device(self, stream: _core.DeviceStream, device: _core.Device) -> bool:
@@ -245,8 +277,8 @@ class Assembly:
 
     def _then_finish(self, convert: Convert, draws: Draws, finish: Convert | None) -> Convert:
         """Return `convert`, followed by the steps and `finish`."""
-        if self._options.steps:
-            functions = [step.function for step in self._options.steps]
+        if self._options.functions.steps:
+            functions = [step.function for step in self._options.functions.steps]
             return Transform(convert, functions, draws, finish)
         if finish is None:
             return convert

@@ -20,11 +20,11 @@ from arrowdl.loader._batches.failures import (
     list_rows,
     take_rest,
 )
-from arrowdl.loader._batches.missing import Note, take_rows
+from arrowdl.loader._batches.note import Note
 from arrowdl.loader._batches.pack import Message
-from arrowdl.loader._batches.pad import drop_column, pad_rows
+from arrowdl.loader._batches.rows import drop_column, pad_rows, take_rows
 from arrowdl.loader._batches.select_rows import clear_end, read_mask, select_rows
-from arrowdl.loader._options import MASK, Options
+from arrowdl.loader._options.options import MASK, Options
 from arrowdl.loader._skip.numbers import Numbered
 from arrowdl.loader._skipped import Report
 
@@ -131,11 +131,12 @@ class Chain:
     ) -> None:
         self._convert = convert
         self._steps = [
-            (draws.bind(step.function, i), step.is_filter) for i, step in enumerate(options.steps)
+            (draws.bind(step.function, i), step.is_filter)
+            for i, step in enumerate(options.functions.steps)
         ]
         self._draws = draws
         self._count = 0
-        self._maps_kept = options.maps_kept
+        self._maps_kept = options.functions.maps_kept
         self._batch_size = batch_size if options.pad_last else None
         self._remake = remake
         self._retry = retry if self._steps else None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from arrowdl import _core
-from arrowdl.loader._batches.missing import Note
+from arrowdl.loader._batches.note import Note
+from arrowdl.loader._batches.rows import remove_numbers
 from arrowdl.loader._skip.numbers import Numbered, report_failed
 from arrowdl.loader._skipped import Report, detach, renew
 
@@ -140,3 +141,19 @@ class Substitutes:
             'Loader(on_error="skip") found no row for which the transform does not fail, to repeat '
             "it in place of this batch",
         )
+
+
+def sample_rows(
+    numbered: Numbered, device: _core.Device | None = None
+) -> Iterator[_core.DeviceArray]:
+    """Yield rows that can be read, each an array, from several places of the source.
+
+    Parameters
+    ----------
+    numbered : Numbered
+    device : Device, optional
+        Where the rows are copied to.
+    """
+    for row in numbered.sample():
+        rows = remove_numbers(row)
+        yield rows if device is None else rows.to(device)

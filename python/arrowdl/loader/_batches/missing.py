@@ -4,38 +4,14 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
 
 from arrowdl import _core
-from arrowdl.loader._batches.pad import drop_column
-from arrowdl.loader._skip.numbers import Numbered, is_missing, read_numbers, strip_missing
+from arrowdl.loader._batches.failures import sample_rows
+from arrowdl.loader._batches.note import FindParts, Note
+from arrowdl.loader._batches.rows import remove_numbers, take_rows
+from arrowdl.loader._skip.numbers import Numbered, is_missing, strip_missing
 from arrowdl.loader._skipped import NUMBER, Report, renew
-
-FindParts = Callable[[int, int], list[int]]  # takes the index of an array, and its own rows
-
-
-@dataclass
-class Note:
-    """What is known of a batch beside its rows."""
-
-    # of its rows, as in `Numbered`: ints, or of a block a list of these
-    numbers: _core.DeviceArray | list[Any]
-    # own rows of each part that is left out as a whole if a transform fails for it: each at least
-    # one, one part after the other, and no part if the batch has no own row
-    parts: list[int]
-    report: Report | None = None  # of rows that are missing
-
-    def list_numbers(self) -> list[Any]:
-        """Return the numbers of the rows."""
-        if not isinstance(self.numbers, list):
-            self.numbers = read_numbers(self.numbers)
-        return self.numbers
-
-    def list_spans(self) -> list[tuple[int, int]]:
-        """List the first row of each part, and the one after its last."""
-        return list(itertools.pairwise(itertools.accumulate(self.parts, initial=0)))
 
 
 def drop_missing(
@@ -95,16 +71,6 @@ def drop_missing(
     return _core.from_arrow_stream(drop_all())
 
 
-def sample_rows(
-    numbered: Numbered,
-    device: _core.Device | None = None,  # where the rows are copied to
-) -> Iterator[_core.DeviceArray]:
-    """Yield rows that can be read, each an array, from several places of the source."""
-    for row in numbered.sample():
-        rows = remove_numbers(row)
-        yield rows if device is None else rows.to(device)
-
-
 def _find_row(numbered: Numbered, report: Report) -> _core.DeviceArray:
     for row in sample_rows(numbered):
         return row
@@ -113,15 +79,3 @@ def _find_row(numbered: Numbered, report: Report) -> _core.DeviceArray:
         'Loader(on_error="skip") found no row that can be read, to repeat it in the batches that '
         "have none",
     )
-
-
-def remove_numbers(array: _core.DeviceArray) -> _core.DeviceArray:
-    """Return the rows without the column of their numbers."""
-    return drop_column(array, NUMBER)
-
-
-def take_rows(array: _core.DeviceArray, index: Sequence[int]) -> _core.DeviceArray:
-    """Return the rows of `index`, at least one."""
-    rows = _core.number_rows([array], _core.read_row_numbers([0], 1))
-    taken, _ = _core.take_rows(rows, _core.read_row_numbers(index, len(array)))
-    return taken

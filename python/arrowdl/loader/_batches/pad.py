@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import count
 
 from arrowdl import _core
-from arrowdl.loader._options import MASK, check_mask_name
+from arrowdl.loader._batches.rows import pad_rows
+from arrowdl.loader._options.options import check_mask_name
 
 
 def pad_batches(
@@ -37,34 +38,3 @@ def pad_batches(
             array = next(stream, None)
 
     return _core.from_arrow_stream(pad())
-
-
-def pad_rows(array: _core.DeviceArray, own: int, rows: int) -> _core.DeviceArray:
-    """Repeat the rows of `array` up to `rows`, with `MASK`: the first `own` rows are valid."""
-    mask = _make_mask(own, rows)
-    if not _core.is_host_readable(array.device):
-        mask = mask.to(array.device)
-    return _add_column(_repeat_rows(array, rows), mask)
-
-
-def drop_column(array: _core.DeviceArray, name: str) -> _core.DeviceArray:
-    """Return the rows without the column `name`; others may share a name."""
-    kept = [(i, own) for i, own in enumerate(array.field_names) if own != name]
-    return _core.make_struct([own for _, own in kept], [array.field(i) for i, _ in kept])
-
-
-def _repeat_rows(array: _core.DeviceArray, rows: int) -> _core.DeviceArray:
-    """Repeat the rows of `array` up to `rows`: they are valid values of every type."""
-    times, rest = divmod(rows, len(array))
-    return array if times == 1 and not rest else _core.concatenate([array] * times + [array[:rest]])
-
-
-def _make_mask(own: int, rows: int) -> _core.DeviceArray:
-    """Return a mask in new memory, which the training may write to."""
-    mask = bytearray(b"\1" * own + b"\0" * (rows - own))
-    return _core.to_arrow_device(memoryview(mask).cast("?"))
-
-
-def _add_column(array: _core.DeviceArray, mask: _core.DeviceArray) -> _core.DeviceArray:
-    names = array.field_names
-    return _core.make_struct([*names, MASK], [*map(array.field, range(len(names))), mask])

@@ -12,9 +12,10 @@ from arrowdl.loader._batches.failures import (
     Substitutes,
     find_rest,
     list_rows,
+    sample_rows,
     take_rest,
 )
-from arrowdl.loader._batches.missing import Note, sample_rows
+from arrowdl.loader._batches.note import Note
 from arrowdl.loader._skip.numbers import Numbered
 
 

@@ -162,21 +162,21 @@ class MixtureBlocks(Blocks, EpochSequences):
         super().__init__(source, pack)
         self._epoch = epoch
         self._sequences = MixedSequences(source, epoch)
-        self._end = source.length if source.stop == "first" else ENDLESS
-        if source.stop != "first":
+        order = source.order
+        self._end = order.length if order.stop == "first" else ENDLESS
+        if order.stop != "first":
             _require_tokens(lengths, pack)
         own = MixedSequences(lengths, epoch)
         self._plans = [
-            BlockPlan(partial(_open_sequence, own, i, self._end), pack)
-            for i in range(source.splits)
+            BlockPlan(partial(_open_sequence, own, i, self._end), pack) for i in range(order.splits)
         ]
         if source.is_endless:
             self._count = ENDLESS
-        elif source.stop == "first":
+        elif order.stop == "first":
             self._count = min(plan.count() for plan in self._plans)
         else:
-            self._count = max(plan.count_until(source.length) for plan in self._plans)
-        self.units: list[int] = [self._count] * source.splits
+            self._count = max(plan.count_until(order.length) for plan in self._plans)
+        self.units: list[int] = [self._count] * order.splits
 
     def with_rows(self, source: MixedSource) -> MixtureBlocks:
         """As in `SourceBlocks`."""

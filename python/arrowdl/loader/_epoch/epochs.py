@@ -17,7 +17,7 @@ from arrowdl.loader._epoch.plan import Plan
 from arrowdl.loader._epoch.read import FindParts, Order, Reader, read_stream
 from arrowdl.loader._epoch.sharding import Sharding
 from arrowdl.loader._epoch.state import Position
-from arrowdl.loader._options import Options
+from arrowdl.loader._options.options import Options
 from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._skip.numbered_stream import NumberedStream
 from arrowdl.loader._skip.numbers import Numbered
@@ -69,8 +69,11 @@ class Epochs(ABC, Generic[S]):
     def make_sharding(self, world_size: int, num_workers: int) -> Sharding:
         """Return how the rows are divided among ranks and workers."""
         options = self.options
-        size = options.find_batch_size(world_size)
-        splits, tokens = options.find_splits(world_size), options.find_tokens(world_size)
+        size = options.sizes.find_batch_size(world_size)
+        splits, tokens = (
+            options.sizes.find_splits(world_size),
+            options.sizes.find_tokens(world_size),
+        )
         return Sharding(world_size, num_workers, size, options.drop_last, splits, tokens)
 
     def begin(
@@ -152,7 +155,7 @@ class Epochs(ABC, Generic[S]):
 
     def describe_steps(self, find_sharding: FindSharding) -> dict[str, Any]:
         """Return the items of a state that decide on the rows of each step."""
-        return {} if self.options.splits is None else {"splits": self.options.splits}
+        return {} if self.options.sizes.splits is None else {"splits": self.options.sizes.splits}
 
     def describe_position(self, position: Position, find_sharding: FindSharding) -> dict[str, Any]:
         """Return the items of a state that say where the epoch is."""
@@ -179,11 +182,11 @@ class StreamEpochs(Epochs[StreamSource]):
 
     def __init__(self, source: StreamSource, options: Options) -> None:
         super().__init__(source, options)
-        if options.is_planned:
+        if options.sizes.is_planned:
             raise TypeError(
-                f"{options.name_plan()} needs the lengths of rows before they are read, and this "
-                "source is a stream, which is read from its start: give the Loader a table of its "
-                "rows (pyarrow.table(stream)), or write them to Parquet or Arrow IPC files"
+                f"{options.sizes.name_plan()} needs the lengths of rows before they are read, and "
+                "this source is a stream, which is read from its start: give the Loader a table of "
+                "its rows (pyarrow.table(stream)), or write them to Parquet or Arrow IPC files"
             )
 
     def number(
@@ -201,6 +204,14 @@ class StreamEpochs(Epochs[StreamSource]):
         self, order: Order, lengths: IndexedSource | None, pack: Pack, epoch: int
     ) -> Any:
         return StreamBlocks(self.source, order, pack)
+
+
+def check_read(epochs: Epochs[Any]) -> None:
+    """Raise OSError if a file has changed while an epoch was read."""
+    for _, source in epochs.source.list_members():
+        # With skipping, what decodes units is checked where it is read.
+        if not (epochs.options.skips and source.decodes_units):
+            source.check_read()
 
 
 def check_has_end(source: Source) -> None:

@@ -17,7 +17,8 @@ from arrowdl.loader._epoch.sequences import OpenSequences, open_sequences
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._epoch.steps import Steps, find_even_steps
-from arrowdl.loader._options import Options
+from arrowdl.loader._options.functions import Functions
+from arrowdl.loader._options.options import Options
 from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._skip.numbered import NumberedSource
 from arrowdl.loader._skip.numbers import Numbered
@@ -32,15 +33,12 @@ class IndexedEpochs(Epochs[S]):
 
     def __init__(self, source: S, options: Options) -> None:
         super().__init__(source, options)
-        if options.is_planned:
+        if options.sizes.is_planned:
             # Worker processes get it, and none of the user's functions with it.
             only = replace(
                 options,
-                transform=None,
-                transform_arrow=None,
-                chain=(),
-                device=None,
-                sharding=None,
+                functions=Functions(),
+                target=replace(options.target, device=None, sharding=None),
                 progress=False,
                 report=None,
                 report_every=None,
@@ -86,7 +84,7 @@ class IndexedEpochs(Epochs[S]):
         return partial(open_sequences, self.order)
 
     def copies_rows(self, sharding: Sharding) -> bool:
-        if self.options.bucket_by is not None:
+        if self.options.sizes.bucket_by is not None:
             return True
         if sharding.splits is None or sharding.tokens is not None:
             return False  # batches of a single sequence are slices
@@ -127,7 +125,7 @@ class IndexedEpochs(Epochs[S]):
         self, rows: IndexedSource, position: Position, find_sharding: FindSharding
     ) -> None:
         """Raise ValueError if more was read than there is."""
-        if self.plan is None or not self.options.counts_tokens:
+        if self.plan is None or not self.options.sizes.counts_tokens:
             position.check_rows(rows.num_rows)
         else:
             self.find_steps(rows, position, find_sharding())

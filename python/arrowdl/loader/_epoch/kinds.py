@@ -9,7 +9,7 @@ from arrowdl.loader._epoch.indexed import IndexedEpochs
 from arrowdl.loader._epoch.mixed import MixedEpochs
 from arrowdl.loader._epoch.packed import PackedEpochs
 from arrowdl.loader._mixture.mixture import MixedSource
-from arrowdl.loader._options import Options
+from arrowdl.loader._options.options import Options
 from arrowdl.loader._sources.base import IndexedSource, Source
 from arrowdl.loader._sources.stream import StreamSource
 

@@ -39,7 +39,10 @@ class MixedEpochs(IndexedEpochs[MixedSource]):
         position.phases = phases
 
     def open(self, position: Position) -> MixedSource:
-        return self.source.with_phases(position.phases) if position.phases else self.source
+        return self._order_rows(position.phases) if position.phases else self.source
+
+    def _order_rows(self, phases: Sequence[Phase]) -> MixedSource:
+        return self.source.with_order(self.source.order.with_phases(phases))
 
     def number(self, rows: MixedSource, faults: Sequence[Faults] = ()) -> tuple[Any, Numbered]:
         return number_mixture(rows, faults or self._list_faults())
@@ -48,12 +51,12 @@ class MixedEpochs(IndexedEpochs[MixedSource]):
         return open_mixture
 
     def limit_pass(self, stream: _core.DeviceStream) -> _core.DeviceStream:
-        return stream.slice(0, self.source.count_member_rows())
+        return stream.slice(0, self.source.order.count_member_rows())
 
     def count_epoch(self, epoch: int, find_sharding: FindSharding) -> int:
         check_has_end(self.source)
         position = Position(epoch)
-        if self.options.counts_tokens:
+        if self.options.sizes.counts_tokens:
             position.phases = self._plan_phases(position, find_sharding)
         return self._count_whole(position, find_sharding())
 
@@ -64,7 +67,7 @@ class MixedEpochs(IndexedEpochs[MixedSource]):
             rows = position.count_rows()
         else:
             rows = self._find_next_row(position, sharding)
-        return rows * self.source.splits // self.source.count_member_rows()
+        return rows * self.source.order.splits // self.source.order.count_member_rows()
 
     def _find_next_row(self, position: Position, sharding: Sharding) -> int:
         """Return the row of each sequence with which the next step begins."""
@@ -85,7 +88,7 @@ class MixedEpochs(IndexedEpochs[MixedSource]):
         phases = self._plan_phases(position, find_sharding)
         if self.source.is_endless:
             position.check_tokens(0)
-        self._check_rows(self.source.with_phases(phases), position, find_sharding)
+        self._check_rows(self._order_rows(phases), position, find_sharding)
 
     def open_blocks(
         self, order: Order, lengths: IndexedSource | None, pack: Pack, epoch: int
@@ -94,12 +97,12 @@ class MixedEpochs(IndexedEpochs[MixedSource]):
 
     def _plan_phases(self, position: Position, find_sharding: FindSharding) -> list[Phase]:
         """Return the phases of the epoch of `position`."""
-        source, saved, size = self.source, position.phases, self.options.global_batch_size
+        source, saved, size = self.source, position.phases, self.options.sizes.global_batch_size
         if size is None:  # a budget of tokens
             assert self.plan is not None
             stages = position.list_stages()
             return self.plan.find_phases(source, saved, position.epoch, stages, find_sharding())
-        phases = source.plan(saved, position.count_steps(), size)
+        phases = source.order.plan(saved, position.count_steps(), size)
         end = self._find_settled_end(position, find_sharding)
         before, after = ([own for own in some if own.row < end] for some in (saved, phases))
         if saved and self.plan is not None and before != after:
@@ -115,7 +118,7 @@ class MixedEpochs(IndexedEpochs[MixedSource]):
         if self.plan is None:
             return position.count_rows()
         sharding = find_sharding()
-        if not self.options.counts_tokens:
+        if not self.options.sizes.counts_tokens:
             return self.plan.find_window_end(position.count_rows(), sharding)
         return self.plan.find_window_end(self._find_next_row(position, sharding), sharding)
 

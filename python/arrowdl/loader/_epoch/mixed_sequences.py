@@ -26,7 +26,8 @@ class MixedSequences(EpochSequences):
 
     def _open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
         source = self.source
-        turns = {index: Turns(source.phases, index, source.splits) for index, _ in wanted}
+        splits = source.order.splits
+        turns = {index: Turns(source.phases, index, splits) for index, _ in wanted}
         counts = {i: (turns[i].count(span.start), turns[i].count(span.stop)) for i, span in wanted}
         members = []
         for number, member in enumerate(source.members):
@@ -67,7 +68,7 @@ class _Epochs:
 
     def _read(self, index: int) -> Iterator[_core.DeviceArray]:
         # The other streams start before this one waits.
-        yield self._mixture.make_empty(self._member)
+        yield self._mixture.columns.make_empty(self._member)
         span = self._spans[index]
         if not span:  # it may lie in the middle of an epoch of which nothing is read
             return
@@ -83,15 +84,17 @@ class _Epochs:
             epoch += 1
 
     def _find_start(self, index: int, epoch: int) -> int:
-        """Return the first row of an epoch of the source, in one sequence of the mixture."""
-        # Sequence `i` of the mixture reads sequence ``i + epoch`` of the source. Lengths of these
-        # differ by a row: so all sequences of the mixture come to the next epoch at the same row,
-        # to one row, and read each row of the source as often.
-        rows, splits = self._rows, self._mixture.splits
+        """Return the first row of an epoch of the source, in one sequence of the mixture.
+
+        Sequence `i` of the mixture reads sequence ``i + epoch`` of the source. Lengths of these
+        differ by a row: so all sequences of the mixture come to the next epoch at the same row, to
+        one row, and read each row of the source as often.
+        """
+        rows, splits = self._rows, self._mixture.order.splits
         return (index + epoch) * rows // splits - index * rows // splits
 
     def _find_epoch(self, index: int, row: int) -> int:
-        rows, splits = self._rows, self._mixture.splits
+        rows, splits = self._rows, self._mixture.order.splits
         end = row + index * rows // splits + 1
         return -(-end * splits // rows) - 1 - index
 
@@ -102,16 +105,16 @@ class _Epochs:
             start, stop = (self._find_start(index, epoch + i) for i in (0, 1))
             rows = Span(max(start, span.start) - start, min(stop, span.stop) - start)
             if rows.start < rows.stop:
-                wanted[index] = ((index + epoch) % self._mixture.splits, rows)
+                wanted[index] = ((index + epoch) % self._mixture.order.splits, rows)
         member = self._mixture.members[self._member]
         sequences = Sequences(
             member.source,
             self._order,
             self._epoch * _EPOCHS + epoch,
-            self._mixture.splits,
+            self._mixture.order.splits,
             shares_units=True,
             readers=len(self._spans) * len(self._mixture.members),
         )
         opened = sequences.open(list(wanted.values()))
-        streams = [self._mixture.adapt(stream, self._member) for stream in opened]
+        streams = [self._mixture.columns.adapt(stream, self._member) for stream in opened]
         return dict(zip(wanted, streams, strict=True))

@@ -15,7 +15,7 @@ from arrowdl.loader._epoch.mixed import check_weights
 from arrowdl.loader._epoch.read import FindParts, Order, Reader
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import Position
-from arrowdl.loader._options import Options
+from arrowdl.loader._options.options import Options
 from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._skip.numbers import Numbered
 from arrowdl.loader._skip.numbers import Place as RowPlace
@@ -121,14 +121,14 @@ class PackedEpochs(Epochs[Any]):
             rows: int | None = self.open(position).num_rows
             return rows
         blocks: MixtureBlocks = self.open(position)
-        return blocks.count_blocks(self.source.count_member_rows())
+        return blocks.count_blocks(self.source.order.count_member_rows())
 
     def count_passes(self, position: Position, sharding: Sharding) -> int:
         if not self.source.is_endless:
             return 0
         blocks: MixtureBlocks = self.open(position)
-        rows, source = blocks.find_row(position.count_rows()), blocks.mixture
-        return rows * source.splits // source.count_member_rows()
+        rows, order = blocks.find_row(position.count_rows()), blocks.mixture.order
+        return rows * order.splits // order.count_member_rows()
 
     def describe_steps(self, find_sharding: FindSharding) -> dict[str, Any]:
         """See `Epochs`; add the options that decide on the blocks."""

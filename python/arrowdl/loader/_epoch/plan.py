@@ -19,7 +19,7 @@ from arrowdl.loader._epoch.token_counts import TokenCounts
 from arrowdl.loader._epoch.windows import Windows
 from arrowdl.loader._mixture.mixture import MixedSource
 from arrowdl.loader._mixture.shares import Phase
-from arrowdl.loader._options import Options
+from arrowdl.loader._options.options import Options
 from arrowdl.loader._skip.stand_ins import Faults
 from arrowdl.loader._sources.base import IndexedSource
 
@@ -41,11 +41,11 @@ class Plan:
         open: OpenSequences,  # opens the sequences of an epoch, of the source or of its lengths
     ) -> None:
         self._options = options
-        column = options.bucket_by or options.token_column or _find_ragged(source)
+        column = options.sizes.bucket_by or options.sizes.token_column or _find_ragged(source)
         names = source.column_names
         if names is not None and column not in names:
             raise ValueError(
-                f'{options.name_plan()}: "{column}" is not one of the columns that are read, '
+                f'{options.sizes.name_plan()}: "{column}" is not one of the columns that are read, '
                 f"{list(names)}"
             )
         self._counts = TokenCounts(options, column)
@@ -53,7 +53,7 @@ class Plan:
         # Rows that are skipped have the place that their lengths say, in every epoch.
         self._lengths: RowLengths | None = None
         self._planner: TokenPlanner | None = None
-        if options.counts_tokens or options.skips:
+        if options.sizes.counts_tokens or options.skips:
             known = open_lengths(source, column, skips=options.skips)
             self._lengths = RowLengths(known, open)
             self._planner = TokenPlanner(options, self._lengths, self._counts, self._windows)
@@ -70,15 +70,15 @@ class Plan:
         """Return what decides on the steps, besides the order of the rows, for states."""
         options = self._options
         about: dict[str, Any] = {}
-        if options.bucket_by is not None:
+        if options.sizes.bucket_by is not None:
             size = sharding.tokens or sharding.global_batch_size
             about |= {
-                "bucket_by": options.bucket_by,
+                "bucket_by": options.sizes.bucket_by,
                 "drop_last": options.drop_last,
                 "window": self._windows.count_rows(sharding),
                 "global_batch_tokens" if sharding.tokens else "global_batch_size": size,
             }
-        if options.counts_tokens:
+        if options.sizes.counts_tokens:
             about |= self._counts.describe()
         known = self._lengths if options.skips else None
         if known is not None and (lost := describe_lost(known.source)):
@@ -122,8 +122,10 @@ class Plan:
         for step, weights in ([(done, present[1])] if saved else []) + to_come:
             if not to_come and weights == phases[-1].weights:
                 break  # nothing to find
-            steps = self._find_rest(source.go_on(phases), epoch, stages, sharding)
-            end = source.find_length(phases)
+            steps = self._find_rest(
+                source.with_order(source.order.without_end(phases)), epoch, stages, sharding
+            )
+            end = source.order.find_length(phases)
             row = self.find_window_end(steps.find_row(step - done, end), sharding)
             if row >= end:
                 break
@@ -159,7 +161,7 @@ class Plan:
         sharding: Sharding,
     ) -> EpochSequences:
         """Return the sequences with their rows in the order of `steps`."""
-        if self._options.bucket_by is None:
+        if self._options.sizes.bucket_by is None:
             return sequences
         assert sharding.splits is not None
         splits, size, rows = sharding.splits, self._windows.count_rows(sharding), source.num_rows

@@ -12,7 +12,7 @@ from arrowdl.loader._epoch.sharding import Sharding, Span, locate_sequence
 from arrowdl.loader._epoch.steps import Part, TokenPlan, TokenSteps, Window, fill_steps
 from arrowdl.loader._epoch.token_counts import TokenCounts
 from arrowdl.loader._epoch.windows import Windows
-from arrowdl.loader._options import Options
+from arrowdl.loader._options.options import Options
 from arrowdl.loader._sources.base import ENDLESS, IndexedSource
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class TokenPlanner:
     ) -> TokenSteps:
         assert sharding.tokens is not None
         self._counts.check_longest(self._lengths.source, sharding)
-        if self._options.bucket_by is None:
+        if self._options.sizes.bucket_by is None:
             parts = self._plan_rows(source, epoch, sharding, start)
         else:
             parts = self._plan_windows(source, epoch, sharding, start)

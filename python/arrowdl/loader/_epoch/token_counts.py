@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from arrowdl import _core
 from arrowdl.loader._epoch.lengths import LENGTH, LengthsSource
 from arrowdl.loader._epoch.sharding import Sharding
-from arrowdl.loader._options import Options
+from arrowdl.loader._options.options import Options
 from arrowdl.loader._sources.base import IndexedSource
 
 if TYPE_CHECKING:
@@ -64,14 +64,14 @@ class TokenCounts:
         if taken * sharding.splits <= sharding.tokens:
             return
         options, ranks = self._options, sharding.world_size
-        if sharding.tokens % (options.global_batch_tokens or options.batch_tokens or 1):
+        if sharding.tokens % (options.sizes.global_batch_tokens or options.sizes.batch_tokens or 1):
             raise ValueError(
                 f"not a state of this Loader: its stages have steps of {sharding.tokens} tokens, "
                 f"to which each of {sharding.splits} sequences may give "
                 f"{sharding.tokens // sharding.splits}, and row {row} of {source} has {taken}"
             )
         needed = taken * sharding.splits
-        if options.batch_tokens is not None:
+        if options.sizes.batch_tokens is not None:
             fits = f"batch_size=Tokens({-(-needed // ranks)})"
         else:
             fits = f"ranks=Ranks(global_batch_size=Tokens({needed}))"
@@ -80,7 +80,7 @@ class TokenCounts:
         raise ValueError(
             f'row {row} of {source} has {length} tokens{width} in "{self.column}", and each of '
             f"the {sharding.splits} sequences may give {sharding.tokens // sharding.splits} to a "
-            f"step ({options.name_plan()}, Ranks.splits={sharding.splits}): give {fits} or "
+            f"step ({options.sizes.name_plan()}, Ranks.splits={sharding.splits}): give {fits} or "
             f"more{fewer} or cut longer rows (ragged=Padded(max_length=...)), or leave them out "
             "(filter=)"
         )

@@ -8,7 +8,7 @@ from arrowdl import _core
 from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._epoch.sharding import Sharding
 from arrowdl.loader._epoch.steps import Window
-from arrowdl.loader._options import Options
+from arrowdl.loader._options.options import Options
 
 
 class Windows:
@@ -23,7 +23,7 @@ class Windows:
 
         The rows up to there are in an order that depends on all of them.
         """
-        if self._options.bucket_by is None:
+        if self._options.sizes.bucket_by is None:
             return rows
         size = self.count_rows(sharding)
         return -(-rows // size) * size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import inspect
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +21,7 @@ _DOCUMENTS = {
     *(".crc", ".md5", ".sha256", ".py", ".ipynb", ".sh", ".png", ".jpg", ".jpeg", ".gif", ".svg"),
 }
 _DOCUMENT_NAMES = {"README", "LICENSE", "LICENCE", "NOTICE", "CHANGELOG"}
-_LEVEL_OF_USER = 8  # the caller of Loader(), for warnings
+_PACKAGE = str(Path(__file__).parents[2])
 
 
 class Root(NamedTuple):
@@ -133,7 +134,6 @@ def skip_documents(
     path: str,
     files: Sequence[str],
     read_start: Callable[[str], bytes] = _read_start,
-    level: int = _LEVEL_OF_USER,
 ) -> Sequence[str]:
     """Leave out files such as README.md that were found beside data, with a warning."""
     documents = [file for file in sorted(files) if _is_document(file, read_start)]
@@ -143,9 +143,17 @@ def skip_documents(
     warnings.warn(
         f"the Loader skips {documents[0]!r}{more} in {path!r}: neither Parquet nor Arrow IPC, by "
         "name and content. A pattern, such as '*.parquet', chooses the files",
-        stacklevel=level,
+        stacklevel=_count_own_frames(),
     )
     return [file for file in files if file not in documents]
+
+
+def _count_own_frames() -> int:
+    """Count the frames from the caller of this function to the user's, which a warning names."""
+    frame, count = inspect.currentframe(), 0
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, count = frame.f_back, count + 1
+    return count
 
 
 def _is_document(path: str, read_start: Callable[[str], bytes]) -> bool:

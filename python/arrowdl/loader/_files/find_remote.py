@@ -26,8 +26,6 @@ from arrowdl.loader._storage.urls import is_url
 if TYPE_CHECKING:
     import pyarrow.fs as fs
 
-_LEVEL_OF_USER = 6  # the caller of Loader(), for warnings
-
 
 def open_filesystem(
     paths: Sequence[str],
@@ -66,7 +64,7 @@ def expand_urls(
         if root is None:
             roots.append(Root(shared, [path], filesystem))
         else:
-            chosen = skip_documents(path, root.files, lister.read_start, _LEVEL_OF_USER)
+            chosen = skip_documents(path, root.files, lister.read_start)
             roots.append(Root(root.base, list(chosen), filesystem))
     return [
         Root(base, [file for root in same for file in root.files], filesystem)

@@ -49,7 +49,7 @@ class TorchDataset(IterableDataset[Any]):  # type: ignore[misc]
         self._note_start()
         seed = worker.seed - worker.id
         epoch = self._iterations.join(
-            self._start, seed, worker.id, loader._find_next().epoch, self._has_own_state
+            self._start, seed, worker.id, loader._cursor.find_next().epoch, self._has_own_state
         )
         may_go_on, self._has_own_state = self._has_own_state, False
         if epoch is not None and not may_go_on:
@@ -68,7 +68,7 @@ class TorchDataset(IterableDataset[Any]):  # type: ignore[misc]
 
     def _note_start(self) -> None:
         if not self._start:
-            self._start = self._loader._position.token
+            self._start = self._loader._cursor.position.token
 
     def __len__(self) -> int:
         return len(self._loader)

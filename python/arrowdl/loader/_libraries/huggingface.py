@@ -1,4 +1,4 @@
-"""`SelectedSource`: a Hugging Face dataset with an indices mapping; the revision of datasets."""
+"""Opens a Hugging Face dataset: as its table, or as a `SelectedSource` of rows of it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,35 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
+from arrowdl._libraries import require_no_transform
 from arrowdl.loader._libraries.ranges import RangeSource
 from arrowdl.loader._schema.fields import choose_columns, select_fields
 from arrowdl.loader._schema.vocabulary import make_empty, make_table
+from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.files import NamedVersion, SourceFiles
+from arrowdl.loader._sources.request import Request
+from arrowdl.loader._sources.table import TableSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 # As many as the library reads at once.
 _UNIT_ROWS = 1_000
+
+
+def open_huggingface(dataset: Any, request: Request) -> Source:
+    """Open a ``datasets.Dataset``, whose files are mapped.
+
+    Raises
+    ------
+    ValueError
+        It has a transform, which the Loader would not call.
+    """
+    require_no_transform(dataset)
+    if dataset._indices is not None:
+        return SelectedSource(dataset, request.columns)
+    table = dataset.data.table.select(dataset.format["columns"])
+    return TableSource(table, request.columns, name_revision(dataset))
 
 
 class SelectedSource(RangeSource):

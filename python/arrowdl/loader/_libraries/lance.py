@@ -28,6 +28,7 @@ from arrowdl.loader._schema.vocabulary import make_empty
 from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.files import SourceFiles
 from arrowdl.loader._sources.forked import make_home
+from arrowdl.loader._sources.request import Request
 from arrowdl.loader._sources.stream import StreamSource
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
 from arrowdl.loader._tables.snapshots import naming_snapshot, remove_secrets
@@ -255,12 +256,25 @@ def _name_files(fragment: Any) -> list[str]:
     return names if deleted is None else [*names, deleted]
 
 
-def open_lance(dataset: Any, columns: list[str] | None, filter: Any) -> Source:
-    """Open a Lance dataset at the version that it has now.
+def refuse_lance_plan(dataset: Any) -> None:
+    """Raise ValueError: a plan would have nothing that the dataset has not."""
+    raise ValueError(
+        "Storage.plan has nothing to share of a Lance dataset, whose manifest has its files and "
+        "their rows: open it on each rank at the same version"
+    )
 
-    Raises TypeError if `filter` is of another type. Raises ValueError if the dataset does not have
-    a column.
+
+def open_lance(dataset: Any, request: Request) -> Source:
+    """Open a ``lance.LanceDataset`` at the version that it has now.
+
+    Raises
+    ------
+    TypeError
+        The filter is neither an expression nor SQL.
+    ValueError
+        The dataset does not have a column.
     """
+    columns, filter = request.columns, request.filter
     if not isinstance(filter, str):
         check_filter(filter, '; Lance takes a SQL string too, "x > 3"')
     if dataset._default_scan_options:  # a scanner of the whole dataset knows them

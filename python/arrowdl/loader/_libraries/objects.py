@@ -1,4 +1,4 @@
-"""Objects of other libraries as tables or streams, recognised without importing the libraries.
+"""Opens objects of other libraries as tables or streams; recognises them without an import.
 
 Openers of streams are classes rather than closures, so that worker processes get them by pickle.
 """
@@ -10,39 +10,55 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from arrowdl import _core
-from arrowdl._libraries import annotate, is_of, refuse_objects, require_no_transform
+from arrowdl._libraries import annotate, is_of, refuse_objects
 from arrowdl.loader._libraries.servers import read_cursor, read_flight
 from arrowdl.loader._parquet.scan_limits import DECODE_ROWS
 from arrowdl.loader._parquet.scan_stream import Scan
 from arrowdl.loader._parquet.scans import Query
 from arrowdl.loader._schema.fields import select_stream
+from arrowdl.loader._sources.forked import find_home
+from arrowdl.loader._sources.request import Request
+from arrowdl.loader._sources.stream import StreamSource
+from arrowdl.loader._sources.table import DeviceSource, TableSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# The classes whose objects are tables, by module.
+_TABLES = {
+    "pyarrow.lib": ("Table", "RecordBatch"),
+    "polars": ("DataFrame", "LazyFrame"),
+    "pandas": ("DataFrame",),
+}
 
-def find_table(source: Any, columns: Sequence[str] | None = None) -> pa.Table | None:
-    """Return the rows of a table, frame or struct array as a table, or None for other objects.
 
-    Other columns of a frame than `columns` are left out: one of a type that Arrow lacks does not
-    matter then. Names that are not in the frame are left to the caller.
-    """
-    source = _project(source, columns)
-    if is_of(source, "pyarrow.lib", "Table", "RecordBatch"):
-        return _to_table(source)
-    if isinstance(source, (list, tuple)) and (table := _join(source)) is not None:
-        return table
-    if is_of(source, "polars", "LazyFrame"):
-        source = source.collect()
-    if is_of(source, "polars", "DataFrame") or is_of(source, "pandas", "DataFrame"):
-        return _to_table(source)
-    if is_of(source, "datasets", "Dataset"):
-        require_no_transform(source)
-        if source._indices is None:
-            return source.data.table.select(source.format["columns"])
+def is_table(source: Any) -> bool:
+    """Whether an object is a table, frame or struct array, or a list of such batches."""
+    if isinstance(source, (list, tuple)):
+        return _join(source) is not None
     if isinstance(source, _core.DeviceArray):
-        return find_batch(source)
-    return None
+        return find_batch(source) is not None
+    return any(is_of(source, module, *names) for module, names in _TABLES.items())
+
+
+def open_table(source: Any, request: Request) -> TableSource:
+    """Open the rows of a table or frame, which is in memory, or is computed now.
+
+    Columns of a frame that are not read are left out first: they may have a type that Arrow lacks.
+    """
+    return TableSource(_to_rows(_project(source, request.columns)), request.columns)
+
+
+def _to_rows(source: Any) -> pa.Table:
+    rows: pa.Table | None
+    if isinstance(source, (list, tuple)):
+        rows = _join(source)
+    elif isinstance(source, _core.DeviceArray):
+        rows = find_batch(source)
+    else:
+        rows = _to_table(source.collect() if is_of(source, "polars", "LazyFrame") else source)
+    assert rows is not None
+    return rows
 
 
 def _project(source: Any, columns: Sequence[str] | None) -> Any:
@@ -113,20 +129,23 @@ def find_batch(array: _core.DeviceArray) -> pa.Table | None:
     return _to_table(pa.record_batch(array))
 
 
-def find_device_arrays(source: Any) -> list[_core.DeviceArray] | None:
-    """Return the record batches of a `DeviceArray`, or a list of them, that the host cannot read.
-
-    None for other objects.
-    """
+def is_on_device(source: Any) -> bool:
+    """Whether an object is record batches of arrowdl, one or a list, that the host cannot read."""
     arrays = [source] if isinstance(source, _core.DeviceArray) else source
     if not isinstance(arrays, (list, tuple)) or not arrays:
-        return None
-    for array in arrays:
-        if not isinstance(array, _core.DeviceArray) or array.schema.format != "+s":
-            return None
-        if _core.is_host_readable(array.device):
-            return None
-    return list(arrays)
+        return False
+    return all(map(_is_batch_on_device, arrays))
+
+
+def _is_batch_on_device(array: Any) -> bool:
+    is_batch = isinstance(array, _core.DeviceArray) and array.schema.format == "+s"
+    return is_batch and not _core.is_host_readable(array.device)
+
+
+def open_on_device(source: Any, request: Request) -> DeviceSource:
+    """Open record batches in the memory of a device."""
+    arrays = [source] if isinstance(source, _core.DeviceArray) else list(source)
+    return DeviceSource(arrays, request.columns)
 
 
 class Opener(Protocol):
@@ -207,10 +226,20 @@ def _read_connected(source: Any, *, is_own: bool) -> Iterator[pa.RecordBatch] | 
     return None
 
 
-def find_opener(source: Any, columns: list[str] | None) -> Opener | None:
-    """Return what opens `source` as a stream of `columns`, or None if it cannot be read."""
+def is_stream(source: Any) -> bool:
+    """Whether an object gives record batches in order, once or for each epoch."""
+    return _find_opener(source, None) is not None
+
+
+def open_stream(source: Any, request: Request) -> StreamSource:
+    """Open an object as a stream."""
+    columns = request.columns
     opener = _find_opener(source, columns)
-    return opener if opener is None or columns is None else _Selected(opener, columns)
+    assert opener is not None
+    chosen = opener if columns is None else _Selected(opener, columns)
+    is_in_memory = isinstance(source, (list, tuple))
+    home = None if is_in_memory else find_home(source)
+    return StreamSource(chosen, not chosen.is_for_one_pass, columns, is_in_memory, home)
 
 
 def _find_opener(source: Any, columns: list[str] | None) -> Opener | None:

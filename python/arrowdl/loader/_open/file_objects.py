@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from arrowdl.loader._open.paths import open_paths
 from arrowdl.loader._parquet.counted import count_groups, refuse
 from arrowdl.loader._parquet.int96 import UNIT, check_digits, list_int96
 from arrowdl.loader._parquet.scans import naming_files
@@ -18,6 +19,9 @@ from arrowdl.loader._schema.unify import (
     unify_schemas,
 )
 from arrowdl.loader._schema.vocabulary import make_empty
+from arrowdl.loader._sources.base import Source
+from arrowdl.loader._sources.request import Request
+from arrowdl.loader._sources.table import TableSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +37,14 @@ def list_file_objects(source: Any) -> list[Any] | None:
         for obj in objects
     )
     return objects if is_files else None
+
+
+def open_file_objects(source: Any, request: Request) -> Source:
+    """Open one or several file objects: by their names, or as a table of their bytes."""
+    objects = list_file_objects(source) or []
+    if (paths := find_paths(objects)) is not None:
+        return open_paths(paths, request)
+    return TableSource(read_tables(objects, request.columns, request.filter), request.columns)
 
 
 def find_paths(objects: Sequence[Any]) -> list[str] | None:

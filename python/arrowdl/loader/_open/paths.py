@@ -8,12 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._files.file_plan import FilePlan
-from arrowdl.loader._files.find_local import Root
+from arrowdl.loader._files.find_local import Root, check_named, expand_paths, list_paths
+from arrowdl.loader._files.find_remote import expand_urls, open_filesystem
 from arrowdl.loader._files.folder_keys import add_keys, find_keys, note_differences
 from arrowdl.loader._files.stamps import FileStamps
 from arrowdl.loader._ipc.mapped import MappedSource, map_files
 from arrowdl.loader._parquet.int96 import make_parquet_format
-from arrowdl.loader._parquet.open_dataset import open_dataset
+from arrowdl.loader._parquet.open_dataset import open_files
 from arrowdl.loader._schema.unify import (
     check_names,
     choose_read,
@@ -22,6 +23,7 @@ from arrowdl.loader._schema.unify import (
 )
 from arrowdl.loader._skipped import Skipped, can_skip, describe, detach, opening
 from arrowdl.loader._sources.base import Source
+from arrowdl.loader._sources.request import Request
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
 
 if TYPE_CHECKING:
@@ -40,65 +42,53 @@ _OTHER_STARTS = {
 _OTHER_SUFFIXES = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
 
 
-def open_paths(
-    roots: Sequence[Root],
-    columns: list[str] | None,
-    filter: Any,
-    memory_map: bool,
-    left_out: list[Skipped] | None = None,
-) -> Source:
-    """Open Parquet files or Arrow IPC files.
-
-    Parameters
-    ----------
-    roots : sequence of Root
-    columns : list of str, optional
-    filter : pyarrow.dataset.Expression, optional
-    memory_map : bool
-    left_out : list of Skipped, optional
-        Files that cannot be opened are added, and left out. None: their errors are raised.
+def open_paths(source: Any, request: Request) -> Source:
+    """Open Parquet files or Arrow IPC files by their paths, URLs or patterns.
 
     Raises
     ------
     ValueError
         The files have several formats, or one that is not supported.
-    """
-    try:
-        return _open_all(roots, columns, filter, memory_map, left_out)
-    except (OSError, ValueError):
-        if left_out is None or not (rest := _drop_damaged(roots, memory_map, left_out)):
-            raise
-    return _open_all(rest, columns, filter, memory_map, left_out)
-
-
-def open_planned(
-    plan: FilePlan,
-    filesystem: Any,
-    columns: list[str] | None,
-    filter: Any,
-    memory_map: bool,
-    left_out: list[Skipped] | None = None,
-) -> Source:
-    """Open the files of a plan; `filesystem` is None for local ones.
-
-    Raises
-    ------
+    FileNotFoundError
+        No file matches.
     OSError
-        A local file has changed since the plan was made. Others are compared when they are read.
+        A local file has changed since a plan was made. Others are compared when they are read.
     """
+    paths = list_paths(source) or []
+    is_remote = request.storage.is_remote(paths)
+    if request.plan is not None:
+        return _open_planned(paths, request, request.plan, is_remote=is_remote)
+    roots = (expand_urls(paths, request.storage) if is_remote else expand_paths(source)) or []
+    skipped = request.skipped
+    try:
+        return _open_all(roots, request)
+    except (OSError, ValueError):
+        rest = None if skipped is None else _drop_damaged(roots, request.memory_map, skipped)
+        if not rest:
+            raise
+    return _open_all(rest, request)
+
+
+def _open_planned(paths: list[str], request: Request, plan: FilePlan, *, is_remote: bool) -> Source:
+    """Open the files of a plan, in the stores that `paths` name."""
     import pyarrow.dataset as ds
     import pyarrow.fs as fs
 
-    stamps = FileStamps()
-    if filesystem is None:
-        stamps.add_paths(file.path for file in plan.files)
-    elif plan.format == "parquet":
-        filesystem = _fetch_ahead(filesystem)
+    plan.check_source("", "paths or URLs")
+    plan.check(request.columns, request.filter)
+    known = {file.path: file.stamp for file in plan.files}
+    stamps, filesystem = FileStamps(), None
+    if is_remote:
+        filesystem = open_filesystem(paths, request.storage, known, plan.revisions)
+        if plan.format == "parquet":
+            filesystem = _fetch_ahead(filesystem)
+    else:
+        check_named(known, paths)
+        stamps.add_paths(known)
     format = make_parquet_format() if plan.format == "parquet" else ds.IpcFileFormat()
-    dataset = ds.FileSystemDataset(
-        [], plan.schema, format, fs.LocalFileSystem() if filesystem is None else filesystem
-    )
-    return open_dataset(dataset, columns, filter, memory_map, stamps, left_out, plan)
+    local = fs.LocalFileSystem()
+    dataset = ds.FileSystemDataset([], plan.schema, format, filesystem or local)
+    return open_files(dataset, request, stamps)
 
 
 def _drop_damaged(
@@ -111,7 +101,7 @@ def _drop_damaged(
     def find_error(path: str) -> Exception | None:
         try:
             root = Root(os.path.dirname(path), [path], filesystem)
-            _open_all([root], None, None, memory_map, None)
+            _open_all([root], Request(memory_map=memory_map))
         except (OSError, ValueError) as error:
             cause = error.__cause__
             if can_skip(error) or (cause is not None and can_skip(cause)):
@@ -129,19 +119,14 @@ def _drop_damaged(
     return kept if len(left_out) > count else None
 
 
-def _open_all(
-    roots: Sequence[Root],
-    columns: list[str] | None,
-    filter: Any,
-    memory_map: bool,
-    left_out: list[Skipped] | None,
-) -> Source:
+def _open_all(roots: Sequence[Root], request: Request) -> Source:
+    columns, filter, skipped = request.columns, request.filter, request.skipped
     paths = [path for root in roots for path in root.files]
     stamps = FileStamps()
     filesystem = roots[0].filesystem  # one for all
     if filesystem is None:
         stamps.add_paths(paths)  # before their footers are read
-    with opening(left_out):
+    with opening(skipped):
         kinds = _find_kinds(paths, filesystem)
     if len(kinds) > 1:
         raise ValueError(
@@ -150,17 +135,17 @@ def _open_all(
     if filesystem is not None and kinds == {"parquet"}:
         filesystem = _fetch_ahead(filesystem)  # now: fragments that are moved lose their footers
         roots = [root._replace(filesystem=filesystem) for root in roots]
-    may_map = memory_map and filesystem is None and filter is None
+    may_map = request.memory_map and filesystem is None and filter is None
     if kinds == {"ipc"} and may_map and not any(map(_has_partitions, roots)):
-        with opening(left_out):
+        with opening(skipped):
             mapped = map_files(paths, columns)
         if mapped is not None:
             return MappedSource(mapped, columns, stamps)
     if kinds == {"ipc"}:
         _check_no_streams(paths, filesystem)
-    with opening(left_out):
+    with opening(skipped):
         dataset = _make_dataset(roots, kinds.pop(), choose_read(columns, filter))
-    return open_dataset(dataset, columns, filter, memory_map, stamps, left_out)
+    return open_files(dataset, request, stamps)
 
 
 def _fetch_ahead(filesystem: Any) -> Any:

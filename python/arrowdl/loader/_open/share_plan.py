@@ -1,13 +1,34 @@
-"""One rank lists the files and reads the footers; its plan goes to the others."""
+"""Opens a source by a plan of its files, which one rank may make for the others."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from arrowdl.loader._files.file_plan import FilePlan
+from arrowdl.loader._files.file_plan import FilePlan, read_plan
+from arrowdl.loader._open.source import check_has_plan, open_source
 from arrowdl.loader._sources.base import Source
+from arrowdl.loader._sources.request import Request
+
+
+def open_by_plan(source: Any, request: Request, plan: Any) -> Source:
+    """Open a source as ``Storage.plan`` says.
+
+    Parameters
+    ----------
+    source : object
+        As in `Loader`.
+    request : Request
+        Without a plan.
+    plan : {"share"}, FilePlan or path, optional
+    """
+    if plan != "share":
+        known = None if plan is None else read_plan(plan)
+        return open_source(source, replace(request, plan=known))
+    check_has_plan(source)  # on all ranks alike, before one of them lists and reads
+    return open_shared(lambda shared: open_source(source, replace(request, plan=shared)))
 
 
 def open_shared(open: Callable[[FilePlan | None], Source]) -> Source:

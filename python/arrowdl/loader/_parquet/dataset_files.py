@@ -3,51 +3,49 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from arrowdl.loader._files.file_plan import FilePlan
+from arrowdl.loader._files.file_plan import FilePlan, digest
 from arrowdl.loader._files.locate import find_nulls
-from arrowdl.loader._files.stamps import FileStamps
-from arrowdl.loader._parquet.fragments import count_rows, count_rows_before, find_group
-from arrowdl.loader._parquet.network import find_footers, find_revisions
+from arrowdl.loader._ipc.in_memory import is_ipc
+from arrowdl.loader._parquet.find_units import Units
+from arrowdl.loader._parquet.fragments import (
+    count_rows,
+    count_rows_before,
+    find_group,
+    find_row_bytes,
+    find_shares,
+)
+from arrowdl.loader._parquet.network import find_footers, find_revisions, list_revisions
+from arrowdl.loader._parquet.planned import describe_dataset, list_files, list_partitions
+from arrowdl.loader._parquet.unit_scanner import UnitScanner
 from arrowdl.loader._sources.files import SourceFiles
 from arrowdl.loader._storage.readers import Stamp
 
-if TYPE_CHECKING:
-    import pyarrow.dataset as ds
-
 
 class DatasetFiles(SourceFiles):
-    """The files of the units of a dataset."""
+    """The files of the units of a dataset.
 
-    def __init__(
-        self,
-        dataset: ds.FileSystemDataset,
-        fragments: Sequence[ds.Fragment],  # of each unit
-        units: Sequence[int],  # rows of each
-        stamps: FileStamps,
-        *,
-        is_filtered: bool,  # whether units have fewer rows than their row groups
-        plan: Callable[[], FilePlan],  # returns what was found out about the files
-    ) -> None:
+    Parameters
+    ----------
+    scanner : UnitScanner
+    found : Units
+    """
+
+    def __init__(self, scanner: UnitScanner, found: Units) -> None:
         super().__init__("")
-        self._filesystem = dataset.filesystem
-        self._fragments = fragments
-        self._units = units
-        self._stamps = stamps
-        self._is_filtered = is_filtered
-        self._plan = plan
+        self._scanner = scanner
+        self._fragments, self._units = found
 
     @property
     def snapshot(self) -> str:
-        return find_revisions(self._filesystem, self._fragments)
+        return find_revisions(self._scanner.dataset.filesystem, self._fragments)
 
     @property
     def footers(self) -> Any:
-        return find_footers(self._filesystem)
+        return find_footers(self._scanner.dataset.filesystem)
 
     def count(self) -> int:
         return len({fragment.path for fragment in self._fragments})
@@ -59,7 +57,7 @@ class DatasetFiles(SourceFiles):
 
     def list_stamps(self) -> list[Stamp]:
         paths = dict.fromkeys(fragment.path for fragment in self._fragments)
-        return [self._stamps.find(path) for path in paths]
+        return [self._scanner.stamps.find(path) for path in paths]
 
     def find_nulls(self, column: str) -> str:
         return find_nulls(self._fragments, column)
@@ -68,7 +66,7 @@ class DatasetFiles(SourceFiles):
         starts = self._starts
         unit = bisect_right(starts, row) - 1
         fragment = self._fragments[unit]
-        if not self._is_filtered and (group := self.find_group(unit)) is not None:
+        if self._scanner.query.filter is None and (group := self.find_group(unit)) is not None:
             return fragment.path, row - starts[unit] + count_rows_before(fragment, group)
         while unit and self._fragments[unit - 1].path == fragment.path:
             unit -= 1
@@ -82,4 +80,18 @@ class DatasetFiles(SourceFiles):
         return find_group(self._fragments[unit])
 
     def make_plan(self) -> FilePlan:
-        return self._plan()
+        scanner, fragments = self._scanner, self._fragments
+        dataset, roots, filter = scanner.dataset, scanner.query.roots, scanner.describe_filter()
+        return FilePlan(
+            digest(scanner.describe_rows(fragments, self._units, filter).encode()),
+            "ipc" if any(map(is_ipc, fragments)) else "parquet",
+            dataset.schema,
+            list_files(fragments, self._units, scanner.stamps.find),
+            list_partitions(fragments),
+            None if roots is None else tuple(roots),
+            filter,
+            find_shares(fragments),
+            find_row_bytes(fragments),
+            describe_dataset(dataset) if scanner.is_given else None,
+            list_revisions(dataset.filesystem),
+        )

@@ -1,23 +1,25 @@
-"""Opens a pyarrow dataset: its files by row groups, or a dataset without files as a stream."""
+"""Opens a pyarrow dataset: its files by row groups, or one without files as a stream."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from arrowdl.loader._files.file_plan import FilePlan
 from arrowdl.loader._files.stamps import FileStamps
 from arrowdl.loader._parquet.dataset import DatasetSource
 from arrowdl.loader._parquet.network import open_over_network
 from arrowdl.loader._parquet.planned import describe_dataset
 from arrowdl.loader._parquet.scan_stream import Scan, is_of_pyarrow
 from arrowdl.loader._parquet.scans import Query
+from arrowdl.loader._parquet.unit_scanner import UnitScanner
 from arrowdl.loader._schema.fields import choose_columns, find_paths
 from arrowdl.loader._schema.filters import check_filter
-from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.forked import find_home, find_home_of_files
+from arrowdl.loader._sources.request import Request
 from arrowdl.loader._sources.stream import StreamSource
-from arrowdl.loader._storage.access import Access
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 
 def reads_units(dataset: Any) -> bool:
@@ -26,38 +28,52 @@ def reads_units(dataset: Any) -> bool:
     return has_files and not dataset._scan_options
 
 
-def open_dataset(
-    dataset: Any,
-    columns: list[str] | None,
-    filter: Any,
-    memory_map: bool,
-    stamps: FileStamps | None = None,  # of files whose footers have been read
-    # files and row groups that cannot be read now are added, and left out. None: their errors are
-    # raised
-    left_out: list[Skipped] | None = None,
-    plan: FilePlan | None = None,  # of the files
-    # how the files of a dataset that a user gave are read over a network
-    access: Access | None = None,
-) -> Source:
-    """Open a pyarrow dataset.
+def check_dataset_plan(dataset: Any) -> None:
+    """Raise ValueError if there can be no plan of a dataset that a user gave."""
+    if not reads_units(dataset):
+        raise ValueError(
+            "Storage.plan works on datasets of files, not on one of several datasets, of fragments "
+            "in memory or with scan options"
+        )
+    describe_dataset(dataset)
 
-    Raises TypeError if `filter` is not an expression. Raises ValueError if the dataset lacks a
-    column, or the plan is of something else.
+
+def open_dataset(dataset: Any, request: Request) -> Source:
+    """Open a pyarrow dataset that a user gave.
+
+    Raises
+    ------
+    TypeError
+        The filter is not an expression.
+    ValueError
+        The dataset does not have a column, or the plan is of something else.
     """
-    check_filter(filter)
-    if columns is not None:
-        find_paths(columns, dataset.schema)
-    query = Query(dataset.schema, choose_columns(columns, dataset.schema), filter, memory_map)
+    query = _make_query(dataset, request)
     home = find_home(dataset) or find_home_of_files(getattr(dataset, "filesystem", None))
-    if reads_units(dataset):
-        is_given = access is not None
-        if plan is not None and is_given:
-            own = describe_dataset(dataset)
-            plan.check_source(own.identity, own.name)
-            plan.check(columns, filter)
-        dataset = open_over_network(dataset, access or Access(), plan=plan)
-        known = stamps or FileStamps()
-        made = DatasetSource(dataset, query, known, left_out, plan, is_given=is_given)
-        made.home = home
-        return made
-    return StreamSource(Scan(dataset, query), True, query.column_names, home=home)
+    if not reads_units(dataset):
+        return StreamSource(Scan(dataset, query), True, query.column_names, home=home)
+    if request.plan is not None:
+        own = describe_dataset(dataset)
+        request.plan.check_source(own.identity, own.name)
+        request.plan.check(request.columns, request.filter)
+    opened = open_over_network(dataset, request.storage, plan=request.plan)
+    source = DatasetSource(UnitScanner(opened, query, FileStamps(), is_given=True), request)
+    source.home = home
+    return source
+
+
+def open_files(dataset: ds.FileSystemDataset, request: Request, stamps: FileStamps) -> Source:
+    """Open a dataset of files that the Loader has listed; `stamps` are of those it has read."""
+    query = _make_query(dataset, request)
+    opened = open_over_network(dataset, request.storage, plan=request.plan)
+    source = DatasetSource(UnitScanner(opened, query, stamps), request)
+    source.home = find_home_of_files(dataset.filesystem)
+    return source
+
+
+def _make_query(dataset: ds.Dataset, request: Request) -> Query:
+    columns, schema = request.columns, dataset.schema
+    check_filter(request.filter)
+    if columns is not None:
+        find_paths(columns, schema)
+    return Query(schema, choose_columns(columns, schema), request.filter, request.memory_map)

@@ -14,7 +14,8 @@ from arrowdl import _core
 from arrowdl.loader._batches.assemble import RowStream
 from arrowdl.loader._epoch.kinds import open_epochs
 from arrowdl.loader._open.source import collect
-from arrowdl.loader._options import Options
+from arrowdl.loader._options.options import Options
+from arrowdl.loader._options.sizes import BatchSizes
 from arrowdl.loader._pipeline import Pipeline
 from arrowdl.loader._random_access.collate import WholeBatch, collates_by_default, is_in_worker
 from arrowdl.loader._random_access.items import split_rows
@@ -53,7 +54,7 @@ class MapDataset:
     """
 
     def __init__(self, pipeline: Pipeline, batch_size: int, cache_bytes: int) -> None:
-        if pipeline.options.filters:
+        if pipeline.options.functions.filters:
             raise TypeError(
                 "map_dataset() returns the rows that are asked for, and filter() drops rows: call "
                 "map_dataset() on the Loader without it, or give a filter= of files"
@@ -61,13 +62,7 @@ class MapDataset:
         # The thread that requests a batch reads it.
         options = replace(
             pipeline.options,
-            batch_size=batch_size,
-            global_batch_size=None,
-            batch_tokens=None,
-            global_batch_tokens=None,
-            token_column=None,
-            bucket_by=None,
-            splits=None,
+            sizes=BatchSizes(batch_size=batch_size),
             shuffle=False,
             prefetch=0,
             num_workers=0,
@@ -91,7 +86,7 @@ class MapDataset:
 
     def _start(self) -> None:
         options = self._pipeline.options
-        is_plain = options.transform_arrow is None and options.device is None
+        is_plain = options.functions.transform_arrow is None and options.target.device is None
         self._is_plain = is_plain and not options.pad_last and self._source.column_names is not None
         self._find_seed = seed_reads(self._pipeline.options.seed)
         make = partial(self._pipeline.assembly.make_converter, find_seed=self._find_seed)
@@ -212,7 +207,7 @@ class MapDataset:
 
     def __repr__(self) -> str:
         closed = ", closed" if self._is_closed else ""
-        framework = self._pipeline.options.framework
+        framework = self._pipeline.options.target.framework
         return f"<arrowdl.loader.MapDataset of {self._num_rows} rows for {framework}{closed}>"
 
 
@@ -222,7 +217,11 @@ def _is_int(index: Any) -> bool:
 
 
 def _require_host(options: Options) -> None:
-    if options.device is not None or options.sharding is not None or options.pin_memory:
+    if (
+        options.target.device is not None
+        or options.target.sharding is not None
+        or options.target.pin_memory
+    ):
         raise RuntimeError(
             "device= of the Loader is for the training's process, and this is a worker process of "
             "a DataLoader: leave it out, and give the DataLoader pin_memory=True; or use "

@@ -6,7 +6,10 @@ import sys
 from typing import Any
 
 from arrowdl.loader._checks import require_bool, require_choice, require_instance, require_int
-from arrowdl.loader._options import Options, choose_splits
+from arrowdl.loader._options.functions import Functions
+from arrowdl.loader._options.options import Options
+from arrowdl.loader._options.sizes import BatchSizes, choose_splits
+from arrowdl.loader._options.target import Target
 from arrowdl.loader._settings.buckets import Buckets
 from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._settings.ranks import Ranks
@@ -31,7 +34,10 @@ def flatten(
     framework: Any,
     progress: Any,
     on_error: Any,
-    storage: Storage,
+    storage: Any,
+    writable: Any,
+    transform: Any,
+    transform_arrow: Any,
     **others: Any,
 ) -> Options:
     """Return the options of a `Loader`; `others` are options that stay as they are.
@@ -41,14 +47,21 @@ def flatten(
     TypeError, ValueError
         An option has a value that is not supported, or contradicts another one.
     """
+    ranks, seed = read_ranks(ranks), read_seed(seed)
+    order = _flatten_order(shuffle, batching)
     return Options(
-        **_flatten_batches(batch_size, read_ranks(ranks)),
-        **_flatten_order(shuffle, batching),
-        **_flatten_seed(seed),
-        **_flatten_device(device, framework),
+        sizes=_make_sizes(batch_size, ranks, order.pop("bucket_by")),
+        rank=ranks.rank,
+        world_size=ranks.world_size,
+        **order,
+        seed=seed.number,
+        functions=Functions(
+            transform_arrow=transform_arrow, transform=transform, sets_seeds=seed.transforms
+        ),
+        target=_make_target(device, framework, writable),
         **_flatten_progress(progress),
         **flatten_errors(on_error),
-        cache=storage.cache,
+        cache=read_storage(storage).cache,
         **others,
     )
 
@@ -81,19 +94,18 @@ def split_size(size: Any) -> tuple[Any, int | None, str | None]:
     return (None, size.number, size.column) if isinstance(size, Tokens) else (size, None, None)
 
 
-def _flatten_batches(batch_size: Any, ranks: Ranks) -> Flat:
+def _make_sizes(batch_size: Any, ranks: Ranks, bucket_by: str | None) -> BatchSizes:
     rows, tokens, column = split_size(batch_size)
     global_rows, global_tokens, global_column = split_size(ranks.global_batch_size)
-    return {
-        "batch_size": rows,
-        "batch_tokens": tokens,
-        "global_batch_size": global_rows,
-        "global_batch_tokens": global_tokens,
-        "token_column": column or global_column,
-        "rank": ranks.rank,
-        "world_size": ranks.world_size,
-        "splits": choose_splits(ranks.splits, global_rows, global_tokens),
-    }
+    return BatchSizes(
+        batch_size=rows,
+        batch_tokens=tokens,
+        global_batch_size=global_rows,
+        global_batch_tokens=global_tokens,
+        token_column=column or global_column,
+        bucket_by=bucket_by,
+        splits=choose_splits(ranks.splits, global_rows, global_tokens),
+    )
 
 
 def _flatten_order(shuffle: Any, batching: Any) -> Flat:
@@ -118,21 +130,17 @@ def _flatten_order(shuffle: Any, batching: Any) -> Flat:
     }
 
 
-def _flatten_seed(seed: Any) -> Flat:
-    own = read_seed(seed)
-    return {"seed": own.number, "seed_transforms": own.transforms}
-
-
-def _flatten_device(device: Any, framework: Any) -> Flat:
+def _make_target(device: Any, framework: Any, writable: Any) -> Target:
     """Return a sharding of JAX and pinned memory of torch apart from other devices."""
     is_sharding = _is_sharding(device)
     is_pinned = framework == "torch" and isinstance(device, str) and device == "cuda_host"
-    return {
-        "framework": framework,
-        "device": None if is_sharding or is_pinned else device,
-        "sharding": device if is_sharding else None,
-        "pin_memory": is_pinned,
-    }
+    return Target(
+        framework=framework,
+        device=None if is_sharding or is_pinned else device,
+        sharding=device if is_sharding else None,
+        pin_memory=is_pinned,
+        writable=writable,
+    )
 
 
 def _is_sharding(device: Any) -> bool:

@@ -70,4 +70,6 @@ class NumberedMixture:
     def sample(self) -> Iterator[_core.DeviceArray]:
         for i, source in enumerate(self._sources):
             for row in source.sample():
-                yield from (own for own in self._mixture.adapt(_core.chain([row]), i) if len(own))
+                yield from (
+                    own for own in self._mixture.columns.adapt(_core.chain([row]), i) if len(own)
+                )

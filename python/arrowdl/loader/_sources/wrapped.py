@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from copy import copy
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from arrowdl import _core
-from arrowdl.loader._sources.base import IndexedSource, UnitOrder
+from arrowdl.loader._sources.base import IndexedSource
 from arrowdl.loader._sources.files import SourceFiles
-from arrowdl.loader._sources.row_bytes import Held
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from arrowdl.loader._schema.vocabulary import Vocabulary
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class _Forward:
+    """Is a method of the wrapped source, under the name that it is assigned to."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, wrapper: WrappedSource | None, owner: type) -> Any:
+        return self if wrapper is None else getattr(wrapper._source, self._name)
+
+
+def _forward(method: Method) -> Method:
+    """Return what calls the wrapped source, with the type of `method`."""
+    return cast("Method", _Forward())
 
 
 class WrappedSource(IndexedSource):
@@ -60,57 +74,31 @@ class WrappedSource(IndexedSource):
     def files(self) -> SourceFiles:
         return self._source.files
 
-    def refuse_plan(self) -> str:
-        return self._source.refuse_plan()
-
     @property
     def num_rows(self) -> int:
         return self._source.num_rows
 
-    def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
-        return self._source.read(units, readers)
-
-    def read_rows(
-        self, start: int, stop: int, order: UnitOrder, readers: int = 1
-    ) -> _core.DeviceStream:
-        return self._source.read_rows(start, stop, order, readers)
-
-    def describe(self) -> str:
-        return self._source.describe()
-
-    def identify(self) -> str:
-        return self._source.identify()
-
-    def list_given(self) -> list[Any]:
-        return self._source.list_given()
-
-    def explain_empty(self) -> str:
-        return self._source.explain_empty()
+    refuse_plan = _forward(IndexedSource.refuse_plan)
+    read = _forward(IndexedSource.read)
+    read_rows = _forward(IndexedSource.read_rows)
+    describe = _forward(IndexedSource.describe)
+    identify = _forward(IndexedSource.identify)
+    list_given = _forward(IndexedSource.list_given)
+    explain_empty = _forward(IndexedSource.explain_empty)
+    use_decoder = _forward(IndexedSource.use_decoder)
+    find_vocabulary = _forward(IndexedSource.find_vocabulary)
+    describe_unread = _forward(IndexedSource.describe_unread)
+    prepare = _forward(IndexedSource.prepare)
+    list_buffers = _forward(IndexedSource.list_buffers)
+    measure_held = _forward(IndexedSource.measure_held)
+    estimate_row_bytes = _forward(IndexedSource.estimate_row_bytes)
+    check_process = _forward(IndexedSource.check_process)
+    check_unchanged = _forward(IndexedSource.check_unchanged)
+    check_read = _forward(IndexedSource.check_read)
 
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
         self._source.use_vocabulary(vocabulary)
         self.vocabulary = vocabulary
-
-    def use_decoder(self, decoder: str) -> None:
-        self._source.use_decoder(decoder)
-
-    def find_vocabulary(self, column: str) -> pa.Array | None:
-        return self._source.find_vocabulary(column)
-
-    def describe_unread(self) -> str:
-        return self._source.describe_unread()
-
-    def prepare(self) -> None:
-        self._source.prepare()
-
-    def list_buffers(self, rows: int) -> list[tuple[str, IndexedSource, int]]:
-        return self._source.list_buffers(rows)
-
-    def measure_held(self) -> Held:
-        return self._source.measure_held()
-
-    def estimate_row_bytes(self) -> float:
-        return self._source.estimate_row_bytes()
 
     def cut_for_shuffle(self, rows: int) -> Self:
         return self._wrap(self._source.cut_for_shuffle(rows))
@@ -123,12 +111,3 @@ class WrappedSource(IndexedSource):
 
     def find_arrays(self) -> list[_core.DeviceArray] | None:
         return None
-
-    def check_process(self) -> None:
-        self._source.check_process()
-
-    def check_unchanged(self) -> None:
-        self._source.check_unchanged()
-
-    def check_read(self) -> None:
-        self._source.check_read()

@@ -8,10 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from arrowdl.loader._files.file_plan import FilePlan
 from arrowdl.loader._schema.fields import find_paths
 from arrowdl.loader._schema.filters import check_filter
-from arrowdl.loader._skipped import Skipped
+from arrowdl.loader._sources.request import Request
 from arrowdl.loader._storage.secrets import find_secrets
 from arrowdl.loader._storage.steps_up import has_step_up
 from arrowdl.loader._tables.data_files import DataFilesSource
@@ -39,26 +38,23 @@ _READ_FEATURES = {
 _MOST_READER_VERSION = 3
 
 
-def open_delta(
-    table: Any,
-    columns: list[str] | None,
-    filter: Any,
-    left_out: list[Skipped] | None = None,
-    access: Access | None = None,  # see `open_dataset`
-    plan: FilePlan | None = None,
-) -> DataFilesSource:
-    """Open a Delta table at the version that it has now.
+def open_delta(table: Any, request: Request) -> DataFilesSource:
+    """Open a ``deltalake.DeltaTable`` at the version that it has now.
 
-    Raises ValueError if the table needs a feature that is not known, or does not have a column, or
-    the plan is of another version.
+    Raises
+    ------
+    ValueError
+        The table needs a feature that is not known, or does not have a column, or the plan is of
+        another version.
     """
-    check_filter(filter)
+    plan, columns = request.plan, request.columns
+    check_filter(request.filter)
     _check_features(table)
     fields = _leave_out(_read_fields(table), columns)
     location = remove_secrets(table.table_uri.removeprefix("file://"))
     number, version = table.metadata().id, table.version()
     secrets = find_secrets(table._storage_options or {})
-    filesystem, root = _choose_filesystem(table, secrets, access)
+    filesystem, root = _choose_filesystem(table, secrets, request.storage)
     name = f"Delta table {location!r} ({number}), version {version}"
     identity = f"delta {number} {version}"
     listed = _list_files(table, fields, root) if plan is None else open_plan(plan, identity, name)
@@ -72,7 +68,7 @@ def open_delta(
     )
     if columns is not None:
         find_paths(columns, opened.make_schema())
-    return DataFilesSource(opened, columns, filter, left_out, access, plan)
+    return DataFilesSource(opened, request)
 
 
 def _check_features(table: Any) -> None:
@@ -173,9 +169,7 @@ def _read_children(kind: Any, type: pa.DataType, mode: str, path: str) -> tuple[
     )
 
 
-def _choose_filesystem(
-    table: Any, secrets: Sequence[str], access: Access | None
-) -> tuple[Any, str]:
+def _choose_filesystem(table: Any, secrets: Sequence[str], access: Access) -> tuple[Any, str]:
     """Return the file system of a table, and the path of the table in it."""
     import pyarrow.fs as fs
 
@@ -189,7 +183,7 @@ def _choose_filesystem(
     from arrowdl.loader._storage.table_stores import open_table_store
 
     what = f"opening the store of {remove_secrets(table.table_uri)!r}"
-    retries = Retries() if access is None or access.retries is None else access.retries
+    retries = access.retries or Retries()
     make = partial(open_table_store, table.table_uri, table._storage_options or {})
     filesystem = call_with_retries(retries, what, partial(Secrets(secrets).guard, make))
     if filesystem is not None:

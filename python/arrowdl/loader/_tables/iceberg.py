@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from arrowdl.loader._files.file_plan import FilePlan
 from arrowdl.loader._files.stamps import is_local
 from arrowdl.loader._schema.fields import find_paths
 from arrowdl.loader._schema.filters import check_filter
 from arrowdl.loader._settings.retries import Retries
-from arrowdl.loader._skipped import Skipped
-from arrowdl.loader._storage.access import Access
+from arrowdl.loader._sources.request import Request
 from arrowdl.loader._storage.retries import call_with_retries
 from arrowdl.loader._storage.secrets import Secrets, find_secrets
 from arrowdl.loader._tables.data_files import DataFilesSource
@@ -29,20 +28,19 @@ _AS_STREAM = "a function that makes a stream, lambda: scan.to_arrow_batch_reader
 _REWRITE = "rewrite the data files (in Spark: CALL system.rewrite_data_files)"
 
 
-def open_iceberg(
-    source: Any,
-    columns: list[str] | None,
-    filter: Any,  # of the rows that the scan selects
-    left_out: list[Skipped] | None = None,
-    access: Access | None = None,  # see `open_dataset`
-    plan: FilePlan | None = None,
-) -> DataFilesSource:
-    """Open a scan of an Iceberg table, or a table at the snapshot that it has now.
+def open_iceberg(source: Any, request: Request) -> DataFilesSource:
+    """Open a ``DataScan`` of pyiceberg, or a table at the snapshot that it has now.
 
-    Raises ValueError if the table has files or deletes that cannot be read, or does not have a
-    column, or the plan is of another snapshot.
+    The filter is of the rows that the scan selects.
+
+    Raises
+    ------
+    ValueError
+        The table has files or deletes that cannot be read, or does not have a column, or the plan
+        is of another snapshot.
     """
-    check_filter(filter)
+    plan, columns = request.plan, request.columns
+    check_filter(request.filter)
     scan = source if hasattr(source, "plan_files") else source.scan()
     if scan.limit is not None:
         raise ValueError(
@@ -53,7 +51,7 @@ def open_iceberg(
 
     def ask(what: str, function: Callable[[], T]) -> T:
         """Call what reads files by the table's own means."""
-        retries = (access or Access()).retries or Retries()
+        retries = request.storage.retries or Retries()
         guarded = partial(Secrets(secrets).guard, function)
         return call_with_retries(retries, f"{what} of {_name(scan)}", guarded)
 
@@ -84,8 +82,8 @@ def open_iceberg(
         find_paths(columns, pa.schema([schema.field(name) for name in names]))
     elif len(names) < len(schema.names):
         columns = names
-    joined = _join(_read_row_filter(scan), filter)
-    return DataFilesSource(opened, columns, joined, left_out, access, plan)
+    joined = _join(_read_row_filter(scan), request.filter)
+    return DataFilesSource(opened, replace(request, columns=columns, filter=joined))
 
 
 def _plan(scan: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from multiprocessing.context import get_spawning_popen
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from arrowdl.loader._options import Options
+from arrowdl.loader._options.options import Options
 from arrowdl.loader._sources.base import Source
 from arrowdl.loader._workers.errors import is_of_signal_handler
 
@@ -32,8 +32,8 @@ def check_sending(source: Source, options: Options) -> None:
     """Raise TypeError if pickle refuses what the user gave, and a process is being spawned."""
     if get_spawning_popen() is None:
         return
-    parts: list[Any] = [step.function for step in options.steps]
-    parts += [options.transform_arrow, options.report]
+    parts: list[Any] = [step.function for step in options.functions.steps]
+    parts += [options.functions.transform_arrow, options.report]
     parts += source.list_given()
     for part in parts:
         with advising_sending():

@@ -1,0 +1,44 @@
+"""`Note`: which rows a batch has, and which it lacks, beside the rows themselves."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from arrowdl import _core
+from arrowdl.loader._skip.numbers import read_numbers
+from arrowdl.loader._skipped import Report
+
+FindParts = Callable[[int, int], list[int]]  # takes the index of an array, and its own rows
+
+
+@dataclass
+class Note:
+    """What is known of a batch beside its rows.
+
+    Attributes
+    ----------
+    numbers : DeviceArray or list
+        Of its rows, as in `Numbered`: ints, or of a block a list of these.
+    parts : list of int
+        Own rows of each part that is left out as a whole if a transform fails for it: each at least
+        one, one part after the other, and no part if the batch has no own row.
+    report : Report, optional
+        Of rows that are missing.
+    """
+
+    numbers: _core.DeviceArray | list[Any]
+    parts: list[int]
+    report: Report | None = None
+
+    def list_numbers(self) -> list[Any]:
+        """Return the numbers of the rows."""
+        if not isinstance(self.numbers, list):
+            self.numbers = read_numbers(self.numbers)
+        return self.numbers
+
+    def list_spans(self) -> list[tuple[int, int]]:
+        """List the first row of each part, and the one after its last."""
+        return list(itertools.pairwise(itertools.accumulate(self.parts, initial=0)))

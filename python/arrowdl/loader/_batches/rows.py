@@ -1,0 +1,52 @@
+"""The rows of a batch as an array: padded, taken by their numbers, without a column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from arrowdl import _core
+from arrowdl.loader._options.options import MASK
+from arrowdl.loader._skipped import NUMBER
+
+
+def pad_rows(array: _core.DeviceArray, own: int, rows: int) -> _core.DeviceArray:
+    """Repeat the rows of `array` up to `rows`, with `MASK`: the first `own` rows are valid."""
+    mask = _make_mask(own, rows)
+    if not _core.is_host_readable(array.device):
+        mask = mask.to(array.device)
+    return _add_column(_repeat_rows(array, rows), mask)
+
+
+def drop_column(array: _core.DeviceArray, name: str) -> _core.DeviceArray:
+    """Return the rows without the column `name`; others may share a name."""
+    kept = [(i, own) for i, own in enumerate(array.field_names) if own != name]
+    return _core.make_struct([own for _, own in kept], [array.field(i) for i, _ in kept])
+
+
+def _repeat_rows(array: _core.DeviceArray, rows: int) -> _core.DeviceArray:
+    """Repeat the rows of `array` up to `rows`: they are valid values of every type."""
+    times, rest = divmod(rows, len(array))
+    return array if times == 1 and not rest else _core.concatenate([array] * times + [array[:rest]])
+
+
+def _make_mask(own: int, rows: int) -> _core.DeviceArray:
+    """Return a mask in new memory, which the training may write to."""
+    mask = bytearray(b"\1" * own + b"\0" * (rows - own))
+    return _core.to_arrow_device(memoryview(mask).cast("?"))
+
+
+def _add_column(array: _core.DeviceArray, mask: _core.DeviceArray) -> _core.DeviceArray:
+    names = array.field_names
+    return _core.make_struct([*names, MASK], [*map(array.field, range(len(names))), mask])
+
+
+def remove_numbers(array: _core.DeviceArray) -> _core.DeviceArray:
+    """Return the rows without the column of their numbers."""
+    return drop_column(array, NUMBER)
+
+
+def take_rows(array: _core.DeviceArray, index: Sequence[int]) -> _core.DeviceArray:
+    """Return the rows of `index`, at least one."""
+    rows = _core.number_rows([array], _core.read_row_numbers([0], 1))
+    taken, _ = _core.take_rows(rows, _core.read_row_numbers(index, len(array)))
+    return taken

@@ -1,0 +1,57 @@
+"""`open_checked`: opens what a Loader was given, and checks that its options fit the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from arrowdl.loader._epoch.packed import check_pack
+from arrowdl.loader._open.share_plan import open_by_plan
+from arrowdl.loader._open.source import make_request
+from arrowdl.loader._options.options import Options
+from arrowdl.loader._parquet.polars_decoder import import_polars
+from arrowdl.loader._settings.flatten import read_storage
+from arrowdl.loader._skip.tally import check_left_out
+from arrowdl.loader._skipped import Skipped
+from arrowdl.loader._sources.base import Source
+
+
+def open_checked(
+    source: Any, columns: Any, filter: Any, vocabulary: Any, storage: Any, options: Options
+) -> tuple[Source, Sequence[Skipped]]:
+    """Open a source, whose rows `options` can make batches of.
+
+    Parameters
+    ----------
+    source, columns, filter, vocabulary, storage
+        As in `Loader`.
+    options : Options
+        The others.
+
+    Returns
+    -------
+    source : Source
+    skipped : sequence of Skipped
+        Files that cannot be opened, if they may be left out.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The source cannot be read, or does not have a column that the options name.
+    OSError
+        Files cannot be opened, and may not be left out.
+    """
+    storage = read_storage(storage)
+    if storage.decoder == "polars":
+        import_polars()  # on all ranks alike, before they share a plan
+    request = make_request(columns, filter, vocabulary, storage, skips=options.skips)
+    opened = open_by_plan(source, request, storage.plan)
+    if storage.decoder != "pyarrow":
+        opened.use_decoder(storage.decoder)
+    if request.skipped:
+        check_left_out(request.skipped, opened, options.max_skipped_rows)
+    names = opened.column_names if options.pack is None else check_pack(opened, options.pack)
+    if names is not None and options.functions.transform_arrow is None:
+        options.check_columns(names)
+        opened.vocabulary.check_names(names)
+    return opened, request.skipped or ()

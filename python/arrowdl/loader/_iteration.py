@@ -1,0 +1,111 @@
+"""`Iteration`: one pass of a ``for`` loop over an epoch, and what goes with its batches."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Generator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from arrowdl.loader._empty import describe_empty
+from arrowdl.loader._epoch.cursor import Cursor
+from arrowdl.loader._epoch.epochs import check_read
+from arrowdl.loader._epoch.read import Reader
+from arrowdl.loader._iterate import Received, SharePipeline, iterate
+from arrowdl.loader._progress import Bar, NoBar
+from arrowdl.loader._skipped import advise_skipping
+from arrowdl.loader._skips import Skips
+from arrowdl.loader._states import States
+from arrowdl.loader._stats import Reporter, Stats
+
+_log = logging.getLogger("arrowdl.loader")
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """Reads an epoch, or the rest of it, with a progress bar, reports, and warnings at its end.
+
+    Attributes
+    ----------
+    cursor : Cursor
+    received : Received
+    states : States
+    skips : Skips
+    filter : str, optional
+        What the user gave as `filter`.
+    """
+
+    cursor: Cursor
+    received: Received
+    states: States
+    skips: Skips
+    filter: str | None
+
+    def run(self, pipeline: SharePipeline, reader: Reader) -> Generator[Any]:
+        """Yield the batches of `reader`, and move the cursor if all were read."""
+        received, cursor = self.received, self.cursor
+        reporter = self._name_reporter(reader)
+        before, is_first = received.copy_stats(), not reader.position.list_stages()
+        tally = check = None
+        if cursor.epochs.options.skips:
+            tally, check = self.skips.begin(reader, self.states.save(cursor))
+        bar = partial(self._make_bar, reader)
+        is_finalizing = sys.is_finalizing  # modules may be empty when a free-threaded Python ends
+        try:
+            is_whole = yield from iterate(pipeline, reader, received, bar, reporter, tally, check)
+        except Exception as error:
+            if tally is None:
+                advise_skipping(error)
+            raise
+        except GeneratorExit:
+            # At the end of the process nothing can be counted, and no error of that may escape.
+            if is_first and not is_finalizing():
+                with suppress(Exception):
+                    if cursor.is_complete(reader.position):
+                        self._warn_if_empty(before, reader)
+            raise
+        if not is_whole:
+            return
+        if is_first:
+            self._warn_if_empty(before, reader)
+        check_read(cursor.epochs)
+        cursor.finish(reader)
+
+    def _name_reporter(self, reader: Reader) -> Reporter:
+        """Return what reports the counters, also those of earlier epochs."""
+        reporter = self.received.find_reporter(self.cursor.epochs.options)
+        reporter.name = _name_reader(reader)
+        return reporter
+
+    def _warn_if_empty(self, before: Stats, reader: Reader) -> None:
+        epochs, read = self.cursor.epochs, self.received.copy_stats() - before
+        if text := describe_empty(read, reader, epochs.options, epochs.source, self.filter):
+            _log.warning("%s", text)
+
+    def _make_bar(self, reader: Reader) -> Bar | NoBar:
+        """Return the bar of the first worker of the first rank."""
+        epochs, position = self.cursor.epochs, reader.position
+        if not epochs.options.progress or reader.rank or reader.worker:
+            return NoBar()
+        done = sum(stage.batches for stage in position.stages) + position.batches
+        epoch = self.cursor.position.epoch
+        if epochs.source.num_rows is None or epochs.source.is_endless:
+            return Bar(None, epoch, reader.count_own(done))
+        left = (epochs.count_batches(position) or 0) - position.batches
+        # Another number of ranks, or of rows of a batch, may have read the part before.
+        total = max(self.cursor.count_epoch(), left)
+        total, left = reader.count_own(total), reader.count_own(left)
+        return Bar(total, epoch, total - left)
+
+
+def _name_reader(reader: Reader) -> str:
+    """Name a rank of several, and a worker of a DataLoader, for lines of a log."""
+    names = []
+    if reader.sharding.world_size > 1:
+        names.append(f"rank {reader.rank} of {reader.sharding.world_size}")
+    if reader.step > 1:
+        names.append(f"worker {reader.worker} of {reader.step}")
+    return f"{', '.join(names)}: " if names else ""

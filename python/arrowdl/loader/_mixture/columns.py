@@ -1,0 +1,205 @@
+"""`MixedColumns`: one list of columns for the rows of all sources of a mixture."""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from collections.abc import Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+from arrowdl import _core
+from arrowdl.loader._mixture.member import Member
+from arrowdl.loader._schema.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
+from arrowdl.loader._schema.vocabulary import (
+    TableBuilder,
+    Vocabulary,
+    list_dictionaries,
+    make_empty,
+)
+from arrowdl.loader._sources.base import UnitOrder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class MixedColumns:
+    """The columns of a mixture: the names and codes of its first source, and `origin`.
+
+    Parameters
+    ----------
+    members : sequence of Member
+    origin : str, optional
+        Name of a column of int32 with the index of each row's source.
+    is_named : bool
+        Whether rows of the other sources get the names of the first: those of list items differ
+        from writer to writer.
+    """
+
+    def __init__(
+        self, members: Sequence[Member], origin: str | None = None, *, is_named: bool = True
+    ) -> None:
+        self._sources = [member.source for member in members]
+        self._origin = origin
+        self._is_named = is_named
+        self._dictionaries: Dictionaries | None = None
+        self._schema: _core.Schema | None = None
+        self._schema = self._find_schema()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_schema": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._schema = self._find_schema()
+
+    def _find_schema(self) -> _core.Schema | None:
+        return self.make_empty(0).schema if self._is_named else None
+
+    def with_sources(self, members: Sequence[Member]) -> MixedColumns:
+        """Return the same columns, of members with the same rows in other units."""
+        made = copy(self)
+        made._sources = [member.source for member in members]
+        return made
+
+    def with_more(self, members: Sequence[Member]) -> MixedColumns:
+        """Return the columns of members that have more of them."""
+        return MixedColumns(members, self._origin)
+
+    @property
+    def names(self) -> list[str] | None:
+        """The columns, in order; None if unknown."""
+        names = self._sources[0].column_names
+        return names if names is None or self._origin is None else [*names, self._origin]
+
+    def make_empty(self, member: int) -> _core.DeviceArray:
+        """Return an array without rows, of the type of one source's rows."""
+        stream = self._add_origin(self._sources[member].read([]), member)
+        if self._schema is not None:
+            stream = _name_as(stream, self._schema)
+        return _take_empty(stream)
+
+    def adapt(self, stream: _core.DeviceStream, member: int) -> _core.DeviceStream:
+        """Return rows of one source as those of the mixture: with `origin`, and its names."""
+        stream = self._add_origin(self._check_dictionaries(stream), member)
+        return stream if self._schema is None else _name_as(stream, self._schema)
+
+    def _add_origin(self, stream: _core.DeviceStream, member: int) -> _core.DeviceStream:
+        """Add the column of `origin` to the rows of one source."""
+        if self._origin is None:
+            return stream
+        name = self._origin
+
+        def add(rows: _core.DeviceArray) -> _core.DeviceArray:
+            numbers = memoryview(array("i", [member]) * len(rows))
+            column = _core.to_arrow_device(numbers)
+            if not _core.is_host_readable(rows.device):
+                column = column.to(rows.device)
+            names = rows.field_names
+            return _core.make_struct([*names, name], [*map(rows.field, names), column])
+
+        empty = _take_empty(self._sources[member].read([]))
+        return _core.from_arrow_stream(map(add, itertools.chain([empty], stream)))
+
+    def _check_dictionaries(self, stream: _core.DeviceStream) -> _core.DeviceStream:
+        """Return `stream`, whose dictionaries have to be those of the first source.
+
+        Otherwise a code would have several meanings. Top-level columns have one vocabulary.
+        """
+        if not has_dictionaries(stream.schema):
+            return stream
+        if self._dictionaries is None:
+            source = self._sources[0]
+            first = UnitOrder(source, range(len(source.units)))
+            self._dictionaries = Dictionaries()
+            self._dictionaries.check(next(source.read_rows(0, 1, first).rebatch(1)))
+        return check_dictionaries(stream, self._dictionaries)
+
+    def find_united(self, given: Vocabulary) -> Vocabulary | None:
+        """Return one vocabulary for all sources, if theirs differ; None if they are alike.
+
+        Parameters
+        ----------
+        given : Vocabulary
+            That the user gave.
+        """
+        import pyarrow as pa
+
+        tables = {}
+        schema = pa.schema(self.make_empty(0).schema)
+        for column in list_dictionaries(schema, given.tables):
+            found = [source.find_vocabulary(column) for source in self._sources]
+            known = [table for table in found if table is not None]
+            if any(not table.equals(known[0]) for table in known[1:]):
+                builder = TableBuilder()
+                for table in known:
+                    builder.add(table)
+                tables[column] = builder.finish(_dictionary_of(known[0]))
+        return Vocabulary({**given.tables, **tables}) if tables else None
+
+
+def check_columns(members: Sequence[Member], origin: str | None) -> None:
+    """Raise ValueError unless all members have the same columns, of the same types."""
+    first, *others = members
+    names = first.source.column_names
+    for member in others:
+        if member.source.column_names != names:
+            raise ValueError(
+                f'"{first.name}" has the columns {names}, and "{member.name}" '
+                f"{member.source.column_names}: a mixture has one list of columns, choose them "
+                "with columns="
+            )
+    if origin is not None and origin in (names or ()):
+        raise ValueError(
+            f'origin="{origin}": the sources have a column of this name, give another one'
+        )
+    _check_types(members)
+
+
+def _check_types(members: Sequence[Member]) -> None:
+    import pyarrow as pa
+
+    first, *schemas = (pa.schema(_take_empty(member.source.read([])).schema) for member in members)
+    for member, schema in zip(members[1:], schemas, strict=True):
+        for ours, theirs in zip(first, schema, strict=True):
+            if ours.type != theirs.type:
+                raise ValueError(
+                    f'"{member.name}" has "{ours.name}" of {theirs.type}, and '
+                    f'"{members[0].name}" of {ours.type}: a mixture has one type for each column: '
+                    "cast a table, read files by pyarrow.dataset.dataset(schema=)"
+                )
+
+
+class _Named:
+    """Asks a stream for the names of a schema: those of list items differ from writer to writer."""
+
+    def __init__(self, stream: _core.DeviceStream, schema: _core.Schema) -> None:
+        self._stream = stream
+        self._schema = schema
+
+    def __arrow_c_device_stream__(self, requested_schema: object = None, **kwargs: Any) -> Any:
+        return self._stream.__arrow_c_device_stream__(self._schema.__arrow_c_schema__())
+
+
+def _name_as(stream: _core.DeviceStream, schema: _core.Schema) -> _core.DeviceStream:
+    import pyarrow as pa
+
+    if str(pa.schema(stream.schema)) == str(pa.schema(schema)):
+        return stream
+    return _core.from_arrow_stream(_Named(stream, schema))
+
+
+def _take_empty(stream: _core.DeviceStream) -> _core.DeviceArray:
+    """Return an array without rows, of a stream without rows: on its device if it has an array."""
+    found = next(stream, None)
+    if found is not None:
+        return found[:0]
+    import pyarrow as pa
+
+    return _core.from_arrow(make_empty(pa.schema(stream.schema)))
+
+
+def _dictionary_of(values: pa.Array) -> pa.DictionaryType:
+    import pyarrow as pa
+
+    return pa.dictionary(pa.int32(), values.type)

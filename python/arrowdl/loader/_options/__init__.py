@@ -1,0 +1,1 @@
+"""The checked options of a Loader: an object for each group, and their combinations."""

@@ -1,0 +1,71 @@
+"""`Request`: what a Loader wants of a source, for what opens sources of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+from arrowdl.loader._files.file_plan import FilePlan
+from arrowdl.loader._schema.vocabulary import Vocabulary
+from arrowdl.loader._skipped import Skipped
+from arrowdl.loader._storage.access import Access
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be read of a source, and how its files are reached.
+
+    Attributes
+    ----------
+    columns : list of str, optional
+        Columns to read, in this order.
+    filter : pyarrow.dataset.Expression, optional
+        Rows to read. Of Lance, also a SQL string.
+    memory_map : bool
+        Whether local IPC files are mapped.
+    vocabulary : Vocabulary
+        Values of columns that are read as codes.
+    skipped : list of Skipped, optional
+        Files and row groups that cannot be read now are added, and left out. None: their errors are
+        raised.
+    storage : Access
+        How paths are reached, and how files are read over a network.
+    plan : FilePlan, optional
+        Of the files: they are neither listed nor opened.
+    """
+
+    columns: list[str] | None = None
+    filter: Any = None
+    memory_map: bool = True
+    vocabulary: Vocabulary = field(default_factory=lambda: Vocabulary({}))
+    skipped: list[Skipped] | None = None
+    storage: Access = field(default_factory=Access)
+    plan: FilePlan | None = None
+
+
+def read_columns(columns: Any) -> list[str] | None:
+    """Return the names that a user gave as `columns`; None for all columns.
+
+    Raises
+    ------
+    TypeError
+        It is not a list of names.
+    ValueError
+        A name is listed twice.
+    """
+    if columns is None:
+        return None
+    if isinstance(columns, (str, Set, Mapping)) or not isinstance(columns, Iterable):
+        rename = "; transform= can rename the tensors" if isinstance(columns, Mapping) else ""
+        raise TypeError(
+            f"columns={columns!r}: give a list of names, in the order of the batch's columns"
+            + rename
+        )
+    names = list(columns)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"columns={names!r}: {name!r} is no str")
+        if names.count(name) > 1:
+            raise ValueError(f'columns={names!r}: "{name}" is listed twice')
+    return names
