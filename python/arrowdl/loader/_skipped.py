@@ -26,6 +26,10 @@ class OptionError(ValueError):
     """A filter or a schema does not suit the rows: the user's mistake, which is never skipped."""
 
 
+class MisplacedRowsError(OSError):
+    """Rows have come in the place of others: leaving a row group out would not mend that."""
+
+
 @dataclass(frozen=True)
 class Skipped:
     """Rows that a `Loader` skipped, and why.
@@ -91,7 +95,9 @@ def can_skip(error: BaseException) -> bool:
     """Whether an error of reading is of a file, rather than of the options or the system."""
     import pyarrow as pa
 
-    if isinstance(error, (MemoryError, OptionError)) or not isinstance(error, Exception):
+    if isinstance(error, (MemoryError, OptionError, MisplacedRowsError)) or not isinstance(
+        error, Exception
+    ):
         return False
     if isinstance(error, OSError) and error.errno in _OF_THE_SYSTEM:
         return False

@@ -205,6 +205,66 @@ def test_the_rows_of_a_file_object_are_counted(tmp_path: Path, lie: Lie) -> None
         read(data)
 
 
+BATCH = 131_072  # rows of a scanner's batch, at most
+LONG = r"lacks\.parquet', row group 1 has 131072 rows, and its footer says 262144"
+
+
+@pytest.fixture(scope="module")
+def lacks_batch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A row group that lacks as many rows as a scanner's batch has, among others."""
+    path = tmp_path_factory.mktemp("long") / "lacks.parquet"
+    rows = pa.table({"id": pa.array(range(7 * BATCH), pa.int64())})
+    with pq.ParquetWriter(path, rows.schema) as writer:
+        for start, stop in [(0, 2), (2, 3), (3, 5), (5, 7)]:
+            writer.write_table(rows[start * BATCH : stop * BATCH], row_group_size=2 * BATCH)
+    set_rows(path, 1, 2 * BATCH)
+    return path
+
+
+LONG_SOURCES: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "scanner": lambda path: {"source": open_checked(path)},
+    "store": lambda path: {
+        "source": "lacks.parquet",
+        "filesystem": MemoryStore({"lacks.parquet": path.read_bytes()}).open(),
+    },
+    "filter": lambda path: {"source": path, "filter": ds.field("id") >= 0},
+    "datasets": lambda path: {"source": ds.dataset([ds.dataset(path)])},
+}
+
+
+@pytest.mark.parametrize("source", LONG_SOURCES)
+def test_no_row_comes_in_the_place_of_a_batch_that_lacks(lacks_batch: Path, source: str) -> None:
+    found: list[int] = []
+    options = LONG_SOURCES[source](lacks_batch)
+    with pytest.raises(OSError, match=LONG):
+        read_into(found, **options)
+    assert found == list(range(len(found)))
+    assert len(found) <= 3 * BATCH
+
+
+def read_into(found: list[int], **options: Any) -> None:
+    options = {"columns": ["id"], "framework": "numpy", "batch_size": BATCH // 2, **options}
+    for batch in arrowdl.Loader(**group(**options)):
+        found += batch["id"].tolist()
+
+
+@pytest.mark.parametrize("source", ["scanner", "store"])
+def test_a_row_group_that_lacks_a_batch_is_skipped_alone(lacks_batch: Path, source: str) -> None:
+    options = {**LONG_SOURCES[source](lacks_batch), "on_error": "skip"}
+    found = read(**options, batch_size=BATCH, max_skipped_rows=2 * BATCH)
+    assert found == [*range(2 * BATCH), *range(3 * BATCH, 7 * BATCH)]
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_where_no_batch_tells_what_lacks_it_is_named_and_not_skipped(
+    lacks_batch: Path, on_error: str
+) -> None:
+    """A scanner casts all columns: each batch looks like the first one of a row group."""
+    source = ds.dataset(lacks_batch, schema=pa.schema([("id", pa.float64())]))
+    with pytest.raises(OSError, match=LONG):
+        read(source, batch_size=BATCH, on_error=on_error)
+
+
 def name(position: int) -> str:
     return f"unit {position}"
 

@@ -79,6 +79,7 @@ ORDERED = [
 ]
 NUMBERS = ["f64", "f32", "i8", "i32", "i64", "u64"]
 VIEWS = ["sv", "bv"]
+LISTS: list[Any] = [[], [NAN], [0.0, None], [1.0, 3.0]]
 COMPARE: list[Callable[[Any, Any], Any]] = [
     pc.less, pc.less_equal, pc.greater, pc.greater_equal, pc.equal, pc.not_equal,
 ]  # fmt: skip
@@ -96,6 +97,8 @@ def draw_group(draw: Draw, rows: int) -> pa.Table:
     fields = [pa.array(draw_values(draw, POOLS[name][1], rows), POOLS[name][0]) for name in NESTED]
     mask = pa.array([draw.random() < 0.2 for _ in range(rows)])
     columns["st"] = pa.StructArray.from_arrays(fields, fields=list(STRUCT), mask=mask)
+    lists = draw_values(draw, LISTS, rows)
+    columns["li"] = pa.array(lists, pa.list_(pa.float64()))
     columns["wide"] = pa.array(
         [[name] for name in draw_values(draw, ["a", LONG], rows)], pa.list_(pa.string_view())
     )
@@ -140,11 +143,20 @@ def draw_filter(draw: Draw, names: list[str], depth: int) -> Any:
             lambda: one.is_null(),
             lambda: pc.equal(one, other),
             lambda: pc.true_unless_null(one) & other,
+            lambda: pc.and_not(one, other),
+            lambda: pc.invert(pc.true_unless_null(one)),
+            lambda: pc.case_when(pc.make_struct(one, other), False, True, one),
+            lambda: pc.choose(one.cast(pa.int8()), True, other),
+            lambda: pc.struct_field(pc.make_struct(one, other), 1),
+            lambda: one.cast(pa.int32()) > other.cast(pa.int32()),
+            lambda: one.cast(pa.string()) == "false",
         ]
     )()
 
 
 def draw_condition(draw: Draw, names: list[str]) -> Any:
+    if draw.random() < 0.04:
+        return of_lists(draw)
     floats = ["f64", "f32", "st.f64"]  # of which statistics tell least
     name = draw.choice(floats if draw.random() < 0.4 else [*names, "st.i32", "st.s"])
     kind = name.removeprefix("st.")
@@ -232,6 +244,21 @@ def compute(draw: Draw, field: Any, kind: str) -> Any:
             lambda: pc.coalesce(field, 3),
             lambda: pc.index_in(field, pa.array([0, 3], POOLS[kind][0])),
             lambda: pc.sign(field),
+            lambda: pc.subtract(pc.scalar(0), field),
+            lambda: pc.power(field.cast(pa.float64(), safe=False), draw.choice([-1, 0.5, 2])),
+            lambda: pc.sqrt(field.cast(pa.float64(), safe=False)),
+            lambda: pc.ln(field.cast(pa.float64(), safe=False)),
+            lambda: pc.exp(field.cast(pa.float64(), safe=False)),
+            lambda: pc.atan2(field.cast(pa.float64(), safe=False), -0.0),
+            lambda: draw.choice([pc.floor, pc.ceil, pc.trunc])(
+                field.cast(pa.float64(), safe=False)
+            ),
+            lambda: pc.round(field.cast(pa.float64(), safe=False), -1),
+            lambda: pc.bit_wise_and(field, 1),
+            lambda: pc.shift_right(field, 1),
+            lambda: pc.if_else(field > 2, field, 0),
+            lambda: pc.case_when(pc.make_struct(field < 2, field >= 2), 1, 0),
+            lambda: pc.utf8_length(field.cast(pa.string())),
         ]
     )()
     return draw.choice(COMPARE)(computed, draw.choice([0, 1, 2.5]))
@@ -252,16 +279,44 @@ def of_strings(draw: Draw, field: Any, kind: str) -> Any:
             pc.utf8_length(field) > 2,
             pc.utf8_upper(field) == "A",
             pc.binary_length(field) >= draw.choice([0, 70]),
+            pc.ends_with(field, draw.choice(["b", "é"])),
+            pc.match_substring_regex(field, "^a+b?$"),
+            pc.count_substring(field, "a") > draw.choice([0, 69]),
+            pc.find_substring(field, "b") >= 0,
+            pc.utf8_slice_codeunits(field, 0, draw.choice([1, 64])) == "a",
+            pc.utf8_reverse(field) > "a",
+            pc.utf8_trim(field, "a") == "",
+            pc.string_is_ascii(field),
+            pc.utf8_is_alpha(field),
+            pc.replace_substring(field, "a", "") != "b",
+            pc.binary_join_element_wise(field, "a", "") == "aa",
         ]
     )
 
 
 def of_times(draw: Draw, field: Any, kind: str) -> Any:
-    made = [pc.year(field) == 2024, pc.day(field) > 29]
+    made = [pc.year(field) == 2024, pc.day(field) > 29, pc.day_of_week(field) > 2]
+    made += [pc.quarter(field) == 1, pc.is_leap_year(field), pc.iso_week(field) > 8]
+    made.append(pc.floor_temporal(field, unit="month") != pc.floor_temporal(field, unit="day"))
+    made.append(pc.strftime(field, "%Y") >= "2024")
     if kind == "ts":
         made.append(field.cast(pa.timestamp("s"), safe=False) == MOMENT)
         made.append(field.cast(pa.date32(), safe=False) <= DAY)
     return draw.choice(made)
+
+
+def of_lists(draw: Draw) -> Any:
+    field = ds.field("li")
+    return draw.choice(
+        [
+            pc.list_value_length(field) > draw.choice([0, 1]),
+            pc.list_value_length(field) != 2,
+            field.is_null(),
+            field.is_valid(),
+            pc.list_element(pc.if_else(pc.list_value_length(field) > 0, field, None), 0) < 2,
+            pc.is_nan(pc.list_element(pc.coalesce(field, pa.scalar([0.0])), 0)),
+        ]
+    )
 
 
 # ---- sources

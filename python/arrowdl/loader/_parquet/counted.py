@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from functools import partial
+from contextlib import suppress
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from arrowdl.loader._skipped import CANNOT_READ
+from arrowdl.loader._skipped import CANNOT_READ, MisplacedRowsError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +28,10 @@ class RowCountError(OSError):
     """A file has another number of rows than was counted."""
 
 
+class _MisplacedCountError(RowCountError, MisplacedRowsError):
+    """Rows of the units behind a short one have come in the place of those that it lacks."""
+
+
 def check_counts(
     batches: Iterable[Batch],
     counts: Sequence[int],  # rows of each unit
@@ -35,9 +40,8 @@ def check_counts(
     *,
     # whether a batch may have rows of several units: only their sum is checked
     joins: bool = False,
-    batch_rows: int = 0,  # rows of a batch that is not the last one of its unit, as a rule
-    # takes the position of a unit, and counts its rows alone: the next rows may be of another
-    recount: Callable[[int], int] | None = None,
+    # counts a unit alone where the next rows may be of another
+    recount: Recount | None = None,
 ) -> Iterator[Batch]:
     """Yield batches of units: no row of a unit before all rows of the units before it.
 
@@ -53,31 +57,49 @@ def check_counts(
             unit += 1
         end = total if joins or unit == len(ends) else ends[unit]
         if stop > end:
-            raise _refuse(counts, ends, given, stop, name, who)
-        if recount is not None and len(batch) < batch_rows and stop < end and unit > recounted:
-            recounted = unit
-            if (found := recount(unit)) != counts[unit]:
-                raise refuse(name(unit), found, counts[unit], who)
+            raise _refuse(counts, ends, given, stop, name, who, recount)
+        if recount is not None and recounted < unit < len(ends):
+            begin = ends[unit] - counts[unit]
+            if recount.suspects(batch, unit, begin < given, stop < end):
+                recounted = unit
+                if (found := recount.count(unit)) != counts[unit]:
+                    raise refuse(name(unit), found, counts[unit], who)
         given = stop
         yield batch
         del batch
     if given < total:
-        raise _refuse(counts, ends, given, given, name, who)
+        raise _refuse(counts, ends, given, given, name, who, recount)
 
 
 def _refuse(
-    counts: Sequence[int], ends: Sequence[int], given: int, stop: int, name: NameUnit, who: str
+    counts: Sequence[int],
+    ends: Sequence[int],
+    given: int,
+    stop: int,
+    name: NameUnit,
+    who: str,
+    recount: Recount | None,
 ) -> RowCountError:
     """Return the error of units of which `given` rows came, and then those up to `stop`."""
     has_more = stop > ends[-1]
     unit = len(ends) - 1 if has_more else bisect_right(ends, given)
     found = (stop if has_more else given) - (ends[unit] - counts[unit])
-    return refuse(name(unit), found, counts[unit], who)
+    earlier = None if recount is None else recount.find(counts[:unit])
+    if earlier is not None:
+        unit, found = earlier
+    kind = RowCountError if earlier is None else _MisplacedCountError
+    return refuse(name(unit), found, counts[unit], who, kind)
 
 
-def refuse(name: str, found: int, rows: int, who: str = BY_FOOTER) -> RowCountError:
+def refuse(
+    name: str,
+    found: int,
+    rows: int,
+    who: str = BY_FOOTER,
+    kind: type[RowCountError] = RowCountError,
+) -> RowCountError:
     """Return the error of a unit that has `found` rows where `rows` were counted."""
-    error = RowCountError(f"{name} has {found} rows, and {who} {rows}")
+    error = kind(f"{name} has {found} rows, and {who} {rows}")
     error.add_note(
         f"{CANNOT_READ} {name}: write the file again, or leave it out of the Loader's paths"
     )
@@ -92,13 +114,8 @@ def check_groups(
     options: Mapping[str, Any],  # of the scanner
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a scan of Parquet files, without a filter; see `check_counts`."""
-    return check_counts(
-        batches,
-        counts,
-        partial(name_group, fragments),
-        batch_rows=options.get("batch_size", _BATCH_ROWS),
-        recount=partial(_count_alone, fragments, schema, options),
-    )
+    recount = Recount(fragments, schema, options)
+    return check_counts(batches, counts, partial(name_group, fragments), recount=recount)
 
 
 def check_rows(
@@ -113,13 +130,86 @@ def check_rows(
     return check_groups(batches, fragments, list_counts(fragments), schema, options)
 
 
-def _count_alone(
-    fragments: Sequence[ds.Fragment], schema: pa.Schema, options: Mapping[str, Any], position: int
-) -> int:
-    fragment, group = _list_groups(fragments)[position]
-    alone = fragment.subset(row_group_ids=[group])
-    chosen = {name: own for name, own in options.items() if name != "fragment_readahead"}
-    return sum(own.record_batch.num_rows for own in alone.scanner(schema, **chosen).scan_batches())
+class Recount:
+    """Counts row groups of a scan alone, where its batches look as if one was short.
+
+    A scanner decodes a whole row group, and cuts it into batches: only the last one has fewer rows,
+    and only the first one begins where its arrays do.
+
+    Parameters
+    ----------
+    fragments, schema, options
+        As of `check_groups`.
+    """
+
+    def __init__(
+        self, fragments: Sequence[ds.Fragment], schema: pa.Schema, options: Mapping[str, Any]
+    ) -> None:
+        self._fragments = fragments
+        self._schema = schema
+        self._options = options
+        self._batch_rows = options.get("batch_size", _BATCH_ROWS)
+        self._uncast: dict[int, list[str]] = {}  # by fragment
+
+    @cached_property
+    def _groups(self) -> list[tuple[ds.Fragment, int | None]]:
+        return _list_groups(self._fragments)
+
+    def suspects(self, batch: Any, position: int, has_begun: bool, goes_on: bool) -> bool:
+        """Whether a batch may be the last one of a row group, or the first one of the next.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+        position : int
+            Of the row group that it has rows of, by the rows before it.
+        has_begun, goes_on : bool
+            Whether that row group has rows before the batch, and after it.
+        """
+        if goes_on and len(batch) < self._batch_rows:
+            return True
+        return has_begun and self._begins_arrays(batch, position)
+
+    def _begins_arrays(self, batch: pa.RecordBatch, position: int) -> bool:
+        fragment, _ = self._groups[position]
+        if id(fragment) not in self._uncast:
+            self._uncast[id(fragment)] = self._list_uncast(fragment)
+        names = self._uncast[id(fragment)]
+        return bool(names) and all(batch.column(name).offset == 0 for name in names)
+
+    def _list_uncast(self, fragment: ds.Fragment) -> list[str]:
+        """List the columns that are slices of what was decoded: others begin in each batch."""
+        stored, columns = fragment.physical_schema, self._options.get("columns")
+        return [
+            name
+            for name in (self._schema.names if columns is None else columns)
+            if _is_plain(name, columns)
+            and stored.names.count(name) == self._schema.names.count(name) == 1
+            and stored.field(name).type == self._schema.field(name).type
+        ]
+
+    def count(self, position: int) -> int:
+        """Count the rows of the row group at a position."""
+        fragment, group = self._groups[position]
+        alone = fragment.subset(row_group_ids=[group])
+        chosen = {name: own for name, own in self._options.items() if name != "fragment_readahead"}
+        batches = alone.scanner(self._schema, **chosen).scan_batches()
+        return sum(own.record_batch.num_rows for own in batches)
+
+    def find(self, counts: Sequence[int]) -> tuple[int, int] | None:
+        """Return the first position, and its rows, that has not the rows of `counts`."""
+        with suppress(Exception):  # the error that is being raised says more
+            for position, rows in enumerate(counts):
+                if (found := self.count(position)) != rows:
+                    return position, found
+        return None
+
+
+def _is_plain(name: str, columns: Any) -> bool:
+    """Whether a column of a scan is that of the file, and not computed."""
+    import pyarrow.dataset as ds
+
+    return not isinstance(columns, Mapping) or columns[name].equals(ds.field(name))
 
 
 def _list_groups(fragments: Iterable[ds.Fragment]) -> list[tuple[ds.Fragment, int | None]]:
