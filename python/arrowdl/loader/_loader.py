@@ -35,7 +35,11 @@ from arrowdl.loader._settings.shuffle import Shuffle
 from arrowdl.loader._settings.skip import Skip
 from arrowdl.loader._settings.storage import Storage
 from arrowdl.loader._settings.tokens import Tokens
-from arrowdl.loader._settings.unknown import NoOptions, refuse_unknown
+from arrowdl.loader._settings.unknown import (
+    NoOptions,
+    refuse_unknown,
+    refuse_unknown_of_mix,
+)
 from arrowdl.loader._skip.tally import check_left_out
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._storage.access import Access
@@ -199,7 +203,7 @@ class Loader(AdaptedReader):
         progress: bool | Report = False,
         **unknown: Unpack[NoOptions],
     ) -> None:
-        refuse_unknown("Loader", unknown, OPTIONS)
+        refuse_unknown(unknown, OPTIONS)
         storage = read_storage(storage)
         if storage.decoder == "polars":
             import_polars()  # on all ranks alike, before they share a plan
@@ -311,13 +315,14 @@ class Loader(AdaptedReader):
             The sources have other columns or types, or fewer rows than `Ranks.splits`; or the
             weights do not fit them.
         """
-        refuse_unknown("Loader.mix", options.keys() - OPTIONS, OPTIONS)
+        unknown = [name for name in options if name not in OPTIONS_OF_MIX]
+        refuse_unknown_of_mix(unknown, OPTIONS_OF_MIX)
         storage = read_storage(storage)
         if storage.plan is not None:
             raise ValueError(
                 "Storage.plan is of one source: give each Loader of the mixture its own"
             )
-        ranks = read_sizes(read_ranks(ranks), options.get("batch_size"))
+        ranks = read_sizes(read_ranks(ranks))
         skip = flatten_errors(options.get("on_error", "raise"))
         left_out: list[Skipped] | None = [] if skip["on_error"] == "skip" else None
         access = _open_access(storage)
@@ -456,6 +461,20 @@ class Loader(AdaptedReader):
 
 
 OPTIONS = frozenset(inspect.signature(Loader).parameters) - {"source", "unknown"}
+OPTIONS_OF_MIX = OPTIONS - {"batch_size"} | inspect.signature(Loader.mix).parameters.keys() - {
+    "options"
+}
+
+
+def _name_inherited() -> None:
+    """Let Python's errors of calls say Loader.map_dataset(), not the class that has the method."""
+    for kind in Loader.__mro__[1:-1]:
+        for name, own in vars(kind).items():
+            if inspect.isfunction(own) and not name.startswith("_"):
+                own.__module__, own.__qualname__ = Loader.__module__, f"Loader.{name}"
+
+
+_name_inherited()
 
 
 def _open_access(storage: Storage) -> Access:

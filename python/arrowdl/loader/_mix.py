@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._mixture.mixture import Member, MixedSource, read_stop
-from arrowdl.loader._mixture.shares import read_schedule
+from arrowdl.loader._mixture.schedule import read_schedule
 from arrowdl.loader._options import Options, choose_splits
 from arrowdl.loader._reader import EpochReader
 from arrowdl.loader._schema.vocabulary import Vocabulary
@@ -127,7 +127,7 @@ def _require_indexed(name: str, source: Source) -> IndexedSource:
     return cast("IndexedSource", source)
 
 
-def read_sizes(ranks: Ranks, batch_size: Any) -> Ranks:
+def read_sizes(ranks: Ranks) -> Ranks:
     """Return the ranks of a mixture, with the number of its sequences.
 
     Raises
@@ -135,11 +135,6 @@ def read_sizes(ranks: Ranks, batch_size: Any) -> Ranks:
     TypeError, ValueError
         A mixture has no such steps.
     """
-    if batch_size is not None:
-        raise ValueError(
-            f"batch_size={batch_size!r}: a mixture has the same steps on any number of ranks, give "
-            "it ranks=Ranks(global_batch_size=...)"
-        )
     if ranks.global_batch_size is None:
         raise TypeError(
             "give ranks=Ranks(global_batch_size=...), the rows of a step on all ranks, or its "

@@ -26,7 +26,7 @@ from arrowdl.loader._batches.pad import drop_column, pad_rows
 from arrowdl.loader._batches.select_rows import clear_end, read_mask, select_rows
 from arrowdl.loader._options import MASK, Options
 from arrowdl.loader._skip.numbers import Numbered
-from arrowdl.loader._skipped import Report
+from arrowdl.loader._skipped import MissingRows
 
 Convert = Callable[[Any], Any]
 
@@ -107,7 +107,7 @@ class Outcome:
         Rows of the batch, and those of this rank, which come first.
     filtered : int
         Rows of this rank that were dropped by `filter`.
-    report : Report, optional
+    report : MissingRows, optional
         Of rows that were skipped.
     is_left : bool
         Whether a `map` was not called, since filters kept no row for it.
@@ -117,7 +117,7 @@ class Outcome:
     rows: int
     valid: int
     filtered: int = 0
-    report: Report | None = None
+    report: MissingRows | None = None
     is_left: bool = False
 
 

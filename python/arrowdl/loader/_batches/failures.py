@@ -11,7 +11,7 @@ from typing import Any
 from arrowdl import _core
 from arrowdl.loader._batches.missing import Note
 from arrowdl.loader._skip.numbers import Numbered, report_failed
-from arrowdl.loader._skipped import Report, detach, renew
+from arrowdl.loader._skipped import MissingRows, detach, renew
 
 _TRIED = 16  # rows of a batch that failed
 _SAMPLED = 64  # rows of other places
@@ -54,12 +54,12 @@ class Rest:
     ----------
     spans : list of (int, int)
         First row, and the one after the last, of each part that is left.
-    report : Report, optional
+    report : MissingRows, optional
         Of the rows of the other parts.
     """
 
     spans: list[tuple[int, int]] = field(default_factory=list)
-    report: Report | None = None
+    report: MissingRows | None = None
 
     def drop(
         self, span: tuple[int, int], failure: FunctionError, note: Note, numbered: Numbered

@@ -11,7 +11,7 @@ from typing import Any
 from arrowdl import _core
 from arrowdl.loader._batches.pad import drop_column
 from arrowdl.loader._skip.numbers import Numbered, is_missing, read_numbers, strip_missing
-from arrowdl.loader._skipped import NUMBER, Report, renew
+from arrowdl.loader._skipped import NUMBER, MissingRows, renew
 
 FindParts = Callable[[int, int], list[int]]  # takes the index of an array, and its own rows
 
@@ -27,13 +27,13 @@ class Note:
     parts : list of int
         Own rows of each part that is left out as a whole if a transform fails for it: each at least
         one, one part after the other, and no part if the batch has no own row.
-    report : Report, optional
+    report : MissingRows, optional
         Of rows that are missing.
     """
 
     numbers: _core.DeviceArray | list[Any]
     parts: list[int]
-    report: Report | None = None
+    report: MissingRows | None = None
 
     def list_numbers(self) -> list[Any]:
         """Return the numbers of the rows."""
@@ -133,7 +133,7 @@ def sample_rows(
         yield rows if device is None else rows.to(device)
 
 
-def _find_row(numbered: Numbered, report: Report) -> _core.DeviceArray:
+def _find_row(numbered: Numbered, report: MissingRows) -> _core.DeviceArray:
     for row in sample_rows(numbered):
         return row
     raise renew(

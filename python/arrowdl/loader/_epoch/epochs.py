@@ -13,7 +13,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from arrowdl import _core
 from arrowdl.loader._epoch.blocks import StreamBlocks
-from arrowdl.loader._epoch.plan import Plan
+from arrowdl.loader._epoch.plan import StepPlan
 from arrowdl.loader._epoch.read import FindParts, Order, Reader, read_stream
 from arrowdl.loader._epoch.sharding import Sharding
 from arrowdl.loader._epoch.state import Position
@@ -47,7 +47,7 @@ class Epochs(ABC, Generic[S]):
     source : Source
         Its own rows, whatever an epoch makes of them.
     order : Order
-    plan : Plan, optional
+    plan : StepPlan, optional
         If the steps depend on the lengths of the rows.
     joins_rows : bool
         Whether an epoch always reads rows into new memory.
@@ -62,7 +62,7 @@ class Epochs(ABC, Generic[S]):
         if options.shuffle:
             rows = options.buffer_rows
             self.order = Order(options.seed, rows, count_lanes(source.measure_held(), rows))
-        self.plan: Plan | None = None
+        self.plan: StepPlan | None = None
 
     def with_options(self, options: Options) -> Self:
         """Return the same epochs, whose lengths are not read again.

@@ -15,7 +15,7 @@ from arrowdl.loader._epoch.sequences import EpochSequences, OpenSequences
 from arrowdl.loader._epoch.sharding import Sharding
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._mixture.mixture import MixedSource
-from arrowdl.loader._mixture.shares import Phase
+from arrowdl.loader._mixture.schedule import Phase
 from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._skip.numbered_mixture import number_mixture
 from arrowdl.loader._skip.numbers import Numbered
@@ -99,7 +99,7 @@ class MixedEpochs(IndexedEpochs[MixedSource]):
             assert self.plan is not None
             stages = position.list_stages()
             return self.plan.find_phases(source, saved, position.epoch, stages, find_sharding())
-        phases = source.plan(saved, position.count_steps(), size)
+        phases = source.find_phases(saved, position.count_steps(), size)
         end = self._find_settled_end(position, find_sharding)
         before, after = ([own for own in some if own.row < end] for some in (saved, phases))
         if saved and self.plan is not None and before != after:

@@ -43,7 +43,8 @@ class Sharding:
         Sequences that each global batch takes its rows from: a multiple of the number of ranks, and
         a divisor of the global batch.
     tokens : int, optional
-        Budget of all ranks in a step. `batch_size` is 0 then: a `Plan` knows the rows of each step.
+        Budget of all ranks in a step. `batch_size` is 0 then, and a `StepPlan` has the rows
+        of each step.
     """
 
     world_size: int

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from arrowdl import _core
 from arrowdl.loader._mixture.files import MixedFiles
-from arrowdl.loader._mixture.shares import Phase, Schedule, Turns, plan_phases
+from arrowdl.loader._mixture.schedule import Phase, Schedule, Turns, plan_phases
 from arrowdl.loader._schema.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._schema.vocabulary import (
     TableBuilder,
@@ -136,7 +136,7 @@ class MixedSource(IndexedSource):
         self.length: int = self._count_length() if length is None else length
         self.units: list[int] = [self.length * self.splits]
 
-    def plan(
+    def find_phases(
         self, saved: Sequence[Phase], steps: Sequence[tuple[int, int]], size: int
     ) -> list[Phase]:
         """Return the phases of an epoch, of which a part was read.

@@ -6,8 +6,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 from arrowdl.loader._checks import require_column, require_rows
+from arrowdl.loader._settings.value_object import value_object
 
 
+@value_object
 @dataclass(frozen=True, slots=True)
 class Buckets:
     """Batches have rows of like lengths, for ``Loader(batching=Buckets("tokens"))``.

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 from arrowdl.loader._checks import require_column, require_int
+from arrowdl.loader._settings.value_object import value_object
 
 
+@value_object
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """A budget of tokens: a batch has as many rows as fit.
