@@ -115,11 +115,14 @@ def _advise_windows(state: Mapping[str, Any], own: Mapping[str, Any]) -> str:
     theirs, ours = state.get("steps"), own.get("steps")
     if not (isinstance(theirs, Mapping) and isinstance(ours, Mapping)):
         return ""
-    if theirs.get("window") == ours.get("window") or state["buffer_size"] == own["buffer_size"]:
+    if theirs.get("window") == ours.get("window"):
         return ""
+    then, here = state["buffer_size"], own["buffer_size"]
+    if then == here:
+        return ' (Buckets.window="auto" takes those of a state)'
     return (
-        f" (the windows of Buckets follow from Shuffle.buffer_size, {state['buffer_size']}, here "
-        f'{own["buffer_size"]}; "auto", as by default, takes those of a state)'
+        f" (the windows of Buckets follow from Shuffle.buffer_size, {then}, here {here}; "
+        '"auto" takes those of a state)'
     )
 
 

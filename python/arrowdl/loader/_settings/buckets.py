@@ -20,7 +20,7 @@ class Buckets:
     Parameters
     ----------
     column : str
-        A column of lists, strings or integers.
+        A column of lists, strings or integers, of those that are read (`columns`).
     window : int or "auto"
         Rows of a window, which is held in memory. With `shuffle`, the window is the shuffle buffer:
         give its size here or to `Shuffle`. "auto": the size of the shuffle buffer, or as many rows

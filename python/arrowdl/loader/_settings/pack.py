@@ -53,9 +53,9 @@ class Pack:
     aligned : sequence of str, optional
         The columns with an item for each token. By default all lists of items of a fixed width.
     lengths : str, optional
-        A column of integers with the number of tokens of each row. It is read before the first
-        epoch in place of the lists, except of a stream, whose rows are read once. A row that has
-        another number of tokens is an error.
+        A column of integers, one of `columns`, with the number of tokens of each row. It is read
+        before the first epoch in place of the lists, except of a stream, whose rows are read once.
+        A row that has another number of tokens is an error.
     add : sequence of str
         Of ``"position_ids"``, ``"segment_ids"`` and ``"cu_seqlens"``.
 

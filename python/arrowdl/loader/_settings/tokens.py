@@ -25,8 +25,8 @@ class Tokens:
         The most tokens.
     column : str, optional
         What counts: a column of lists (or strings, whose bytes count), or of integers. By default
-        that of `Buckets`, or the only column of lists. It is read once before the first epoch. A
-        column of integers in Parquet is read in no time.
+        that of `Buckets`, or the only column of lists. It is one of `columns`, and is read once
+        before the first epoch. A column of integers in Parquet is read in no time.
 
     Raises
     ------
