@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
-from arrowdl.loader import Retries
+from arrowdl import Retries
 
 FEATURES = ["x0", "x1", "x2"]
 WEIGHTS = np.array([1.5, -2.0, 0.5], "float32")

@@ -220,10 +220,10 @@ ArrayParts make_parts(const DeviceArray& array, const Type& to, Cast cast, const
 OwnedArray cast_rows(const DeviceArray& array, const Type& to, const UsedRows& used) {
   const Fit fit = find_fit(array.type(), to);
   if (fit == Fit::kSame) {
-    check_nulls_of_tree(array, to, used.is_whole());
+    check_nulls_of_tree(array, to, used);
     return share_array(array);
   }
-  check_nulls(array, to, used.is_whole());
+  check_nulls(array, to, used);
   const Cast cast = find_cast(array.type(), to).cast;
   if (fit == Fit::kShared) {
     ArrayParts parts;

@@ -2,15 +2,16 @@
 #pragma once
 
 #include "arrowdl/device_array.hpp"
+#include "cast/used_rows.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 
-/// Raises ValueError if `array` has null rows and `to` is not nullable. Raises Undecided instead if
-/// the nulls are not known, or may not count: `is_whole` says that every row counts.
-void check_nulls(const DeviceArray& array, const Type& to, bool is_whole);
+/// Raises ValueError if `array` has null rows of `used` and `to` is not nullable. Raises Undecided
+/// instead if the nulls are not known, or do not count and still are in the bitmap.
+void check_nulls(const DeviceArray& array, const Type& to, const UsedRows& used);
 
 /// The same for `array` and all of its children and dictionaries, which `to` takes as they are.
-void check_nulls_of_tree(const DeviceArray& array, const Type& to, bool is_whole);
+void check_nulls_of_tree(const DeviceArray& array, const Type& to, const UsedRows& used);
 
 /// Whether all rows of the children of `array` count: it has no nulls itself, and all of its own
 /// rows count.

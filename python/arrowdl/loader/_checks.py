@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any, Literal, TypeVar, cast
 
 T = TypeVar("T")
+_BOOLS = ("bool_", "bool")  # of NumPy
 
 
 def require_int(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
@@ -24,6 +26,16 @@ def require_int(name: str, value: Any, least: int | None = None, most: int | Non
     return number
 
 
+def is_number(value: Any) -> bool:
+    """Whether `value` is an int, a float or a bool, of Python, NumPy or ml_dtypes."""
+    kind = type(value)
+    if isinstance(value, int | float) or kind.__module__ == "ml_dtypes":
+        return True
+    if kind.__module__ == "numpy" and (isinstance(value, Real) or kind.__name__ in _BOOLS):
+        return True
+    return hasattr(value, "__index__") and not getattr(value, "shape", ())
+
+
 def require_choice(name: str, value: Any, choices: Sequence[str], others: str = "") -> None:
     """Raise ValueError unless `value` is one of `choices`; `others` are named beside them."""
     if not isinstance(value, str) or value not in choices:
@@ -35,7 +47,7 @@ def require_bool(name: str, value: Any, others: str = "") -> bool:
 
     Raises TypeError if `value` is not a bool.
     """
-    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+    if isinstance(value, bool) or type(value).__name__ in _BOOLS:
         return bool(value)
     is_seed = name == "shuffle" and hasattr(value, "__index__")
     advice = f"; the seed of the shuffle is seed={value!r}" if is_seed else ""

@@ -19,7 +19,11 @@ from arrowdl.loader._settings.shuffle import Shuffle
 from arrowdl.loader._settings.skip import Skip
 from arrowdl.loader._settings.storage import Storage
 from arrowdl.loader._settings.tokens import Tokens
-from arrowdl.loader._settings.unknown import NoOptions, refuse_unknown
+from arrowdl.loader._settings.unknown import (
+    NoOptions,
+    refuse_unknown,
+    refuse_unknown_of_mix,
+)
 from arrowdl.loader._types import Framework, NullsOption, RaggedOption, SourceLike
 
 if TYPE_CHECKING:
@@ -179,7 +183,7 @@ class Loader(AdaptedReader):
         progress: bool | Report = False,
         **unknown: Unpack[NoOptions],
     ) -> None:
-        refuse_unknown("Loader", unknown, OPTIONS)
+        refuse_unknown(unknown, OPTIONS)
         options = flatten(
             batch_size=batch_size,
             batching=batching,
@@ -269,7 +273,8 @@ class Loader(AdaptedReader):
             The sources have other columns or types, or fewer rows than `Ranks.splits`; or the
             weights do not fit them.
         """
-        refuse_unknown("Loader.mix", options.keys() - OPTIONS, OPTIONS)
+        unknown = [name for name in options if name not in OPTIONS_OF_MIX]
+        refuse_unknown_of_mix(unknown, OPTIONS_OF_MIX)
         mixed = mix_sources(
             sources,
             weights,
@@ -297,3 +302,17 @@ class Loader(AdaptedReader):
 
 
 OPTIONS = frozenset(inspect.signature(Loader).parameters) - {"source", "unknown"}
+OPTIONS_OF_MIX = OPTIONS - {"batch_size"} | inspect.signature(Loader.mix).parameters.keys() - {
+    "options"
+}
+
+
+def _name_inherited() -> None:
+    """Let Python's errors of calls say Loader.map_dataset(), not the class that has the method."""
+    for kind in Loader.__mro__[1:-1]:
+        for name, method in vars(kind).items():
+            if inspect.isfunction(method) and not name.startswith("_"):
+                method.__module__, method.__qualname__ = Loader.__module__, f"Loader.{name}"
+
+
+_name_inherited()

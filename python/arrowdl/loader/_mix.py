@@ -11,7 +11,7 @@ from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._mixture.member import Member
 from arrowdl.loader._mixture.mixture import MixedSource
 from arrowdl.loader._mixture.order import MixedOrder, read_stop
-from arrowdl.loader._mixture.shares import read_schedule
+from arrowdl.loader._mixture.schedule import read_schedule
 from arrowdl.loader._open.source import make_request, open_source
 from arrowdl.loader._options.options import Options
 from arrowdl.loader._options.sizes import choose_splits
@@ -79,7 +79,7 @@ def mix_sources(
     storage = read_storage(storage)
     if storage.plan is not None:
         raise ValueError("Storage.plan is of one source: give each Loader of the mixture its own")
-    ranks = read_sizes(read_ranks(ranks), options.get("batch_size"))
+    ranks = read_sizes(read_ranks(ranks))
     skip = flatten_errors(options.get("on_error", "raise"))
     skips = skip["on_error"] == "skip"
     request = make_request(columns, filter, vocabulary, storage, skips=skips)
@@ -168,16 +168,11 @@ def _require_indexed(name: str, source: Source) -> IndexedSource:
     return cast("IndexedSource", source)
 
 
-def read_sizes(ranks: Ranks, batch_size: Any) -> Ranks:
+def read_sizes(ranks: Ranks) -> Ranks:
     """Return the ranks of a mixture, with the number of its sequences.
 
     Raises TypeError or ValueError if a mixture has no such steps.
     """
-    if batch_size is not None:
-        raise ValueError(
-            f"batch_size={batch_size!r}: a mixture has the same steps on any number of ranks, give "
-            "it ranks=Ranks(global_batch_size=...)"
-        )
     if ranks.global_batch_size is None:
         raise TypeError(
             "give ranks=Ranks(global_batch_size=...), the rows of a step on all ranks, or its "

@@ -68,7 +68,7 @@ class Skipped:
 
 
 @dataclass
-class Report:
+class MissingRows:
     """What one batch lacks.
 
     Attributes
@@ -85,10 +85,10 @@ class Report:
     entries: list[Skipped]
     error: Exception
 
-    def __add__(self, other: Report | None) -> Report:
+    def __add__(self, other: MissingRows | None) -> MissingRows:
         if other is None:
             return self
-        return Report(self.rows + other.rows, [*self.entries, *other.entries], other.error)
+        return MissingRows(self.rows + other.rows, [*self.entries, *other.entries], other.error)
 
 
 def can_skip(error: BaseException) -> bool:

@@ -12,7 +12,7 @@ from arrowdl.loader._advice import Part, advise
 from arrowdl.loader._clock import Work
 from arrowdl.loader._skipped import Skipped
 
-Report = Callable[["Stats"], Any]
+TakeStats = Callable[["Stats"], Any]
 
 _WAITS = 0.2  # share of the time up to which the training does not wait noticeably
 _METRICS = {
@@ -141,13 +141,16 @@ class Stats:
         return self._rate(self.bytes)
 
     @property
-    def padding(self) -> float:
-        """The share of the batches' rows that is padding, 0 to 1."""
+    def row_padding(self) -> float:
+        """The share of the batches' rows that is padding, 0 to 1: see `padding_rows`."""
         return self.padding_rows / max(1, self.rows + self.padding_rows)
 
     @property
     def value_padding(self) -> float:
-        """The share of the padded columns that is padding, 0 to 1: what `Buckets` make less."""
+        """The share of the padded columns that is padding, 0 to 1: what `Buckets` make less.
+
+        See `padding_values`.
+        """
         return self.padding_values / max(1, self.values + self.padding_values)
 
     @property
@@ -189,7 +192,7 @@ class Stats:
         if self.storage_seconds:
             own, storage = f"source {parts['source']:.0%}", self.storage_seconds / self.seconds
             shares = shares.replace(own, f"{own} (storage {storage:.0%})")
-        padding = f", {self.padding:.1%} padding" if self.padding_rows else ""
+        padding = f", {self.row_padding:.1%} padding" if self.padding_rows else ""
         if self.padding_values:
             padding += f", {self.value_padding:.1%} of padded columns is padding"
         filtered = f", {self.filtered_rows:,} filtered" if self.filtered_rows else ""
@@ -268,7 +271,7 @@ class Reporter:
         stats: Stats,  # the counters, which go on counting
         seconds: float | None,  # None for no reports
         # takes a copy of the counters. By default, what came since the last report is logged
-        report: Report | None,
+        report: TakeStats | None,
     ) -> None:
         self._stats = stats
         self._seconds = seconds

@@ -17,6 +17,7 @@ import arrowdl
 import numpy as np
 import pyarrow as pa
 from helpers.arrow import ArrowArray, ArrowSchema, MadeArray, MadeSchema
+from helpers.capsules import capsule_name, rename_capsule
 from helpers.dlpack import CODES, MadeTensor
 from helpers.random_arrays import draw_type, draw_values, lay_out
 from helpers.random_cases import check_cases
@@ -205,6 +206,87 @@ def attack_tensor(rng: random.Random) -> None:
     assert made.released == 1
 
 
+UNKNOWN = ["", "arrow", "arrow_array_", "used_dltensor", "used_dltensor_versioned", "DLTENSOR"]
+
+
+def draw_capsules(rng: random.Random) -> list[Any]:
+    """Capsules of one array, of a kind: a name says what is in it, so kinds are not mixed."""
+    array = draw_array(rng)
+    numbers = np.arange(6, dtype="float32").reshape(2, 3)[:: rng.choice([1, -1])]
+    kinds: list[Callable[[], Any]] = [
+        array.__arrow_c_array__,
+        array.__arrow_c_device_array__,
+        lambda: arrowdl.from_arrow(array).__arrow_c_device_array__(),
+        lambda: (array.type.__arrow_c_schema__(),),
+        lambda: (pa.chunked_array([array]).__arrow_c_stream__(),),
+        lambda: (arrowdl.from_arrow_stream([array]).__arrow_c_device_stream__(),),
+        lambda: (numbers.__dlpack__(),),
+        lambda: (arrowdl.to_arrow_device(numbers).__dlpack__(max_version=(1, 1)),),
+    ]
+    return list(rng.choice(kinds)())
+
+
+def make_giver(given: Any) -> Any:
+    """Return an object whose methods of all protocols give the same, also a second time."""
+    arrow = [f"__arrow_c_{name}__" for name in ("array", "stream", "schema")]
+    arrow += [f"__arrow_c_device_{name}__" for name in ("array", "stream")]
+    methods: dict[str, Any] = dict.fromkeys(
+        [*arrow, "__dlpack__"], lambda self, *arguments, **options: given
+    )
+    return type("Giver", (), methods | {"__dlpack_device__": lambda self: (1, 0)})()
+
+
+def shape_capsules(rng: random.Random, capsules: list[Any]) -> Any:
+    """Put capsules together as no producer does, or as one does."""
+    other = draw_capsules(rng)
+    return rng.choice(
+        [
+            tuple(capsules),
+            tuple(reversed(capsules)),
+            (*capsules, *other),
+            (other[0], capsules[0]),
+            (capsules[0], None),
+            list(capsules),
+            capsules[0],
+            capsules[-1],
+            (capsules[-1], capsules[-1]),
+            (),
+        ]
+    )
+
+
+def attack_capsules(rng: random.Random) -> None:
+    capsules = draw_capsules(rng)
+    given = shape_capsules(rng, capsules)
+    renamed = rng.choice(capsules) if rng.random() < 0.3 else None
+    name = "" if renamed is None else capsule_name(renamed)
+    if renamed is not None:
+        rename_capsule(renamed, rng.choice(UNKNOWN))
+    own = make_giver(given)
+    array = arrowdl.from_arrow(pa.array([1, 2]))
+    calls: list[Callable[[], Any]] = [
+        lambda: arrowdl.from_arrow(given),
+        lambda: arrowdl.from_arrow_stream(given),
+        lambda: arrowdl.to_arrow_device(given),
+        lambda: arrowdl.from_arrow(own),
+        lambda: arrowdl.from_arrow_stream(own),
+        lambda: arrowdl.to_arrow_device(own),
+        lambda: arrowdl.to_numpy(own),
+        lambda: array.__arrow_c_array__(given),
+        lambda: next(iter(arrowdl.Loader(own, 2, framework="numpy"))),
+    ]
+    for call in rng.sample(calls, 4):  # the later ones get capsules that were consumed
+        with contextlib.suppress(*REFUSALS, StopIteration, RuntimeError):
+            taken = call()
+            if isinstance(taken, arrowdl.DeviceArray):
+                read_everything(taken)
+            elif isinstance(taken, arrowdl.DeviceStream):
+                list(taken)
+    if renamed is not None:  # nobody took it, and its destructor asks for it by its name
+        assert capsule_name(renamed) in UNKNOWN
+        rename_capsule(renamed, name)
+
+
 def test_honest_copies_are_read() -> None:
     rng = random.Random(0)
     for _ in range(20):
@@ -222,3 +304,7 @@ def test_random_attacks_on_arrays() -> None:
 
 def test_random_attacks_on_tensors() -> None:
     check_cases(attack_tensor, 150)
+
+
+def test_random_attacks_on_capsules() -> None:
+    check_cases(attack_capsules, 150)

@@ -17,7 +17,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from arrowdl import _core
-from arrowdl.loader._mixture.shares import Phase, Turns, read_schedule, read_weights
+from arrowdl.loader._mixture.schedule import Phase, Turns, read_schedule, read_weights
 from helpers.options import group
 from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, Steps, divisors
@@ -543,7 +543,7 @@ WRONG: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
         make_tables([8]),
         {"s0": 1},
         {"batch_size": 4},
-        "batch_size=4: a mixture has the same steps on any number of ranks, give it ranks=Ranks",
+        r"'batch_size': give ranks=Ranks\(global_batch_size=...\), the rows of a step on all ranks",
     ),
     "list of tables": ([make_table(0, 8)], {"s0": 1}, {}, "sources= is a list: give one or more"),
     "columns": (

@@ -385,7 +385,7 @@ def test_a_state_keeps_its_number_of_rows(folder: Path) -> None:
     with pytest.raises(ValueError, match="another seed"):
         loader.load_state_dict({**state, "seed": 9})
     assert loader.state_dict() == before, "a state that is refused changes nothing"
-    with pytest.raises(ValueError, match=r"another buffer_size \(5242880, here 70000\)"):
+    with pytest.raises(ValueError, match=r"another Shuffle\.buffer_size \(5242880, here 70000\)"):
         saved.load_state_dict(arrowdl.Loader(path, 100, shuffle=True).state_dict())
 
 

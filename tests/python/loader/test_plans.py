@@ -462,7 +462,7 @@ def mutate(random: random.Random, found: Any) -> None:
         return
 
 
-def test_damaged_plans_are_one_error(store: MemoryStore, tmp_path: Path) -> None:
+def test_random_damage_to_plans(store: MemoryStore, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     plan = load("b", store).plan()
     plan.save(path)

@@ -12,12 +12,26 @@ from typing import Any
 
 import arrowdl
 import arrowdl.loader
+import numpy
 import pyarrow as pa
 import pytest
-from arrowdl import Buckets, Pack, Padded, Ranks, Report, Seed, Shuffle, Skip, Storage, Tokens
-from arrowdl.loader import Retries
-from arrowdl.loader._settings.unknown import ADVICE
+from arrowdl import (
+    Buckets,
+    Pack,
+    Padded,
+    Ranks,
+    Report,
+    Retries,
+    Seed,
+    Shuffle,
+    Skip,
+    Storage,
+    Tokens,
+)
+from arrowdl.loader._loader import OPTIONS, OPTIONS_OF_MIX
+from arrowdl.loader._settings.advice import ADVICE, FIELDS, LOADER, OF_MIX
 from helpers.options import group
+from pyarrow.fs import LocalFileSystem
 
 TABLE = pa.table({"x": [1, 2, 3, 4], "n": [[1], [2, 3], [4], []]})
 
@@ -45,7 +59,7 @@ def test_objects_are_plain_values(value: Any) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(value, name, 1)
     assert getattr(arrowdl.loader, kind.__name__) is kind
-    assert kind is Retries or getattr(arrowdl, kind.__name__) is kind
+    assert getattr(arrowdl, kind.__name__) is kind
     text = inspect.getdoc(kind) or ""
     documented = [
         name for line in re.findall(r"^([\w, ]+) : ", text, re.M) for name in line.split(", ")
@@ -68,12 +82,34 @@ def test_objects_are_plain_values(value: Any) -> None:
         (lambda: Seed("7"), "Seed.number='7': expected an int"),
         (lambda: Seed(7, transforms=0), "Seed.transforms=0: expected True or False"),
         (lambda: Padded("x"), "Padded.value='x': expected an int, a float or a bool"),
+        (lambda: Padded(numpy.arange(2)), "Padded.value=array([0, 1]): expected an int, a float"),
+        (lambda: Padded(numpy.str_("3")), "Padded.value=np.str_('3'): expected an int, a float"),
         (lambda: Padded(max_length=0), "Padded.max_length=0: expected an int of at least 1"),
         (lambda: Padded(multiple=1.5), "Padded.multiple=1.5: expected an int of at least 1"),
         (lambda: Buckets(3), "Buckets.column=3: give the name of a column"),
         (lambda: Buckets("n", window=-1), "Buckets.window=-1: expected an int of at least 1"),
         (lambda: Pack(3, 8), "Pack.column=3: give the name of a column"),
         (lambda: Pack("n", 0.5), "Pack.length=0.5: expected an int"),
+        (lambda: Pack("n", 0), "Pack.length=0: expected an int of at least 1"),
+        (lambda: Pack("n", 2**31), "Pack.length=2147483648: expected an int of at least 1 and at"),
+        (lambda: Pack("n", 8, "worst"), "Pack.strategy='worst': expected 'concat' or 'best_fit'"),
+        (lambda: Pack("n", 8, long="cut"), "Pack.long='cut': expected 'split' or 'truncate' or"),
+        (lambda: Pack("n", 8, buffer_size=0), "Pack.buffer_size=0: expected an int of at least 1"),
+        (
+            lambda: Pack("n", 2**20, "best_fit", buffer_size=2**20),
+            "Pack.buffer_size=1048576: expected an int of at least 1 and at most 4096",
+        ),
+        (lambda: Pack("n", 8, pad_value="x"), "Pack.pad_value='x': give an int, a float or a bool"),
+        (lambda: Pack("n", 8, pad_value={"n": None}), "Pack.pad_value={'n': None}: give an int"),
+        (lambda: Pack("n", 8, pad_value={3: 0}), "Pack.pad_value={3: 0}: give an int, a float"),
+        (lambda: Pack("n", 8, add=["mask"]), "Pack.add='mask': expected 'position_ids' or"),
+        (lambda: Pack("n", 8, lengths=""), "Pack.lengths='': give the name of a column"),
+        (lambda: Storage(filesystem="s3"), "Storage.filesystem='s3': give a file system of pyar"),
+        (lambda: Storage(filesystem=dict), "Storage.filesystem=<class 'dict'>: give a file system"),
+        (
+            lambda: Storage(filesystem="s3", options={"region": "eu"}),
+            "leave it out and give the source as URLs, s3://bucket/folder, whose Storage.options",
+        ),
         (lambda: Ranks(1), "Ranks(rank=1, world_size=None): they belong together, give both or"),
         (lambda: Ranks(2, 2), "Ranks(rank=2, world_size=2): ranks count from 0 to 1"),
         (lambda: Ranks(0, 0), "Ranks.world_size=0: expected an int of at least 1"),
@@ -86,8 +122,11 @@ def test_objects_are_plain_values(value: Any) -> None:
         (lambda: Storage(decoder="duckdb"), "Storage.decoder='duckdb': expected 'pyarrow' or"),
         (lambda: Storage(memory_map=1), "Storage.memory_map=1: expected True or False"),
         (lambda: Storage(options=["a"]), "Storage.options is a list: give a mapping"),
-        (lambda: Storage(options={}, filesystem=object()), "give those of Storage.filesystem to"),
-        (lambda: Storage(retries=3), "Storage.retries=3: give an arrowdl.loader.Retries"),
+        (
+            lambda: Storage(options={}, filesystem=LocalFileSystem()),
+            "give those of Storage.filesystem to",
+        ),
+        (lambda: Storage(retries=3), "Storage.retries=3: give an arrowdl.Retries(...)"),
         (lambda: Storage(cache="/a"), "Storage.cache='/a', Storage.cache_bytes=None: give both"),
         (lambda: Storage(cache=3, cache_bytes=3), "Storage.cache=3: give the path of a folder"),
         (lambda: Storage(cache="s3://a", cache_bytes=3), "give the path of a folder on a local"),
@@ -166,13 +205,114 @@ def test_a_mixture_takes_the_same_objects() -> None:
     for options, message in (
         ({}, r"give ranks=Ranks\(global_batch_size=...\)"),
         ({"ranks": Ranks(splits=2)}, r"give ranks=Ranks\(global_batch_size=...\)"),
-        ({"ranks": size, "batch_size": 2}, "batch_size=2: a mixture has the same steps"),
+        ({"ranks": size, "batch_size": 2}, r"mix\(\) got .* 'batch_size': give ranks=Ranks"),
         ({"ranks": dataclasses.replace(size, splits=None)}, "Ranks.splits=None: a mixture has"),
         ({"ranks": size, "storage": Storage(plan="share")}, "Storage.plan is of one source"),
         ({"global_batch_size": 2}, r"mix\(\) got .* 'global_batch_size': give ranks=Ranks"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             arrowdl.Loader.mix(sources, weights, **options)
+
+
+STATES: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
+    (
+        {"batch_size": 2, "batching": Buckets("n", window=4)},
+        {"batch_size": 2, "batching": Buckets("x", window=8), "drop_last": True},
+        "batching=Buckets('n'), drop_last=False, Buckets.window=4",
+        "batching=Buckets('x'), drop_last=True, Buckets.window=8",
+    ),
+    (
+        {"batch_size": 2},
+        {"batch_size": Tokens(8, column="n")},
+        "a number of rows",
+        "Tokens(column='n'), rows without padding",
+    ),
+    (
+        {"ranks": Ranks(global_batch_size=Tokens(8), splits=1), "batching": Buckets("n")},
+        {"batch_size": 2, "batching": Buckets("n"), "ranks": Ranks(splits=1)},
+        "8 tokens of all ranks",
+        "2 rows of all ranks",
+    ),
+    (
+        {"batch_size": Tokens(8), "ragged": Padded()},
+        {"batch_size": Tokens(8), "ragged": Padded(max_length=4, multiple=2)},
+        "nothing more",
+        "Padded.max_length=4, Padded.multiple=2",
+    ),
+    (
+        {"batch_size": 2, "batching": Pack("n", 2)},
+        {"batch_size": 2},
+        "batching=Pack(column='n', length=2, strategy='concat', buffer_size=256, long='split')",
+        "no batching=Pack(...)",
+    ),
+    (
+        {"batch_size": 2, "shuffle": Shuffle(3)},
+        {"batch_size": 2, "shuffle": Shuffle(4)},
+        "another Shuffle.buffer_size (3, here 4)",
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "now", "theirs", "ours"), STATES, ids=lambda own: str(own)[:40])
+def test_errors_of_states_name_the_objects(
+    before: dict[str, Any], now: dict[str, Any], theirs: str, ours: str
+) -> None:
+    state = arrowdl.Loader(TABLE, framework="numpy", **before).state_dict()
+    with pytest.raises(ValueError, match="the state is of ") as error:
+        arrowdl.Loader(TABLE, framework="numpy", **now).load_state_dict(state)
+    text = str(error.value)
+    then, _, here = text.partition(", and this Loader has ") if ours else (text, "", "")
+    assert theirs in then
+    assert ours in here
+    assert not re.search(r"\b(bucket_by|global_batch_tokens|pad_to_multiple|padded=|\{')", text)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch_size": Tokens(8, column="n")},
+        {"batch_size": 2, "batching": Buckets("n")},
+        {"batch_size": 2, "batching": Pack("n", 8)},
+        {"batch_size": 2, "batching": Pack("l", 8, lengths="n")},
+    ],
+    ids=str,
+)
+def test_columns_of_lengths_are_read(options: dict[str, Any]) -> None:
+    """They are not added in silence: a batch has the columns that were asked for."""
+    table = TABLE.append_column("l", TABLE["n"])
+    with pytest.raises(ValueError, match=r"\['x', 'l'\]: .* read with the rows, so name it in col"):
+        arrowdl.Loader(table, columns=["x", "l"], framework="numpy", **options)
+
+
+def test_errors_of_calls_name_the_loader() -> None:
+    """Also those of Python, of methods that private classes have."""
+    loader = arrowdl.Loader(TABLE, 2)
+    assert type(pickle.loads(pickle.dumps(loader))) is arrowdl.Loader
+    for name in dir(arrowdl.Loader):
+        own = getattr(arrowdl.Loader, name)
+        if inspect.isfunction(own) and not name.startswith("_"):
+            assert own.__qualname__ == f"Loader.{name}"
+            assert pickle.loads(pickle.dumps(own)) is own
+            with pytest.raises(TypeError, match=rf"^Loader\.{name}\(\) got an unexpected keyword"):
+                own(loader, unknown_name=1)
+    for kind in (*map(type, OBJECTS), arrowdl.Loader, arrowdl.loader.MapDataset):
+        for name, own in vars(kind).items():
+            if inspect.isfunction(own) and not name.startswith("_"):
+                assert own.__qualname__.startswith(f"{kind.__name__}."), own
+
+
+def test_the_loader_shares_no_name_with_private_classes() -> None:
+    """A reader who looks for `Buckets` finds one class."""
+    folder = Path(arrowdl.loader.__file__).parent
+    public = set(arrowdl.loader.__all__)
+    found = [
+        name
+        for path in folder.rglob("*.py")
+        for name in re.findall(r"^class (\w+)", path.read_text(), re.M)
+        if name in public
+    ]
+    assert sorted(found) == sorted(public)
 
 
 def test_flags_are_the_plain_objects() -> None:
@@ -222,7 +362,10 @@ def test_secrets_of_storage_are_not_shown() -> None:
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    np = pytest.importorskip("numpy")
+    np = numpy
+    assert Padded(np.float32(0.5)).value == 0.5
+    assert Padded(np.bool_(True)).value == Padded(np.int8(1)).value == 1
+    Pack("n", 8, pad_value={"n": np.float16(1)})
     ranks = Ranks(np.int64(0), np.int64(2), global_batch_size=np.int32(8), splits=np.int8(4))
     assert ranks == Ranks(0, 2, global_batch_size=8, splits=4)
     assert all(type(value) is int for value in dataclasses.astuple(ranks))
@@ -240,21 +383,81 @@ def test_the_signature_fits_a_screen() -> None:
     assert len(text.splitlines()) <= 120, "two screens"
 
 
+def check_advice(advice: str, ours: set[str]) -> None:
+    """Whether all keywords, and all fields of objects, that advice names are there."""
+    text = re.sub(r"\w+\(.*\)", lambda call: call[0].partition("(")[0], advice)
+    for option in re.findall(r"\b(\w+)=", text):
+        assert option in ours, option
+    for call in re.findall(r"\b([A-Z]\w+)\(([^()]*)", advice):
+        kind = getattr(arrowdl, call[0], None) or getattr(arrowdl.loader, call[0])
+        known = inspect.signature(kind).parameters
+        assert all(field in known for field in re.findall(r"(\w+)=", call[1])), call
+
+
 @pytest.mark.parametrize("name", ADVICE)
 def test_an_unknown_keyword_names_ours(name: str) -> None:
     """What the table says to write is what a Loader has."""
-    ours = {*inspect.signature(arrowdl.Loader).parameters, "weights"}
+    ours = {*inspect.signature(arrowdl.Loader).parameters}
     assert name not in ours - {"source"}
     message = f"Loader() got an unexpected keyword argument '{name}': give {ADVICE[name]}"
     with pytest.raises(TypeError, match=re.escape(message)):
         arrowdl.Loader(TABLE, 2, **{name: 1})
-    advised = re.sub(r"\w+\(.*\)", lambda call: call[0].partition("(")[0], ADVICE[name])
-    for option in re.findall(r"\b(\w+)=", advised):
-        assert option in ours, option
-    for call in re.findall(r"\b([A-Z]\w+)\(([^()]*)", ADVICE[name]):
-        kind = getattr(arrowdl, call[0], None) or getattr(arrowdl.loader, call[0])
-        known = inspect.signature(kind).parameters
-        assert all(field in known for field in re.findall(r"(\w+)=", call[1])), call
+    check_advice(ADVICE[name], ours)
+
+
+@pytest.mark.parametrize("name", OF_MIX)
+def test_an_unknown_keyword_of_a_mixture_names_its_own(name: str) -> None:
+    assert name not in OPTIONS_OF_MIX
+    message = f"Loader.mix() got an unexpected keyword argument '{name}': give {OF_MIX[name]}"
+    with pytest.raises(TypeError, match=re.escape(message)):
+        arrowdl.Loader.mix({"a": TABLE}, {"a": 1}, **{name: 1})
+    check_advice(OF_MIX[name], set(OPTIONS_OF_MIX))
+
+
+def test_a_mixture_lists_what_it_takes() -> None:
+    with pytest.raises(TypeError, match="'x1': give one of ") as error:
+        arrowdl.Loader.mix({"a": TABLE}, {"a": 1}, x1=1)
+    listed = set(re.findall(r"(\w+)=", str(error.value)))
+    assert listed == OPTIONS_OF_MIX
+    assert {"stop", "origin", "weights", "sources"} < listed
+    assert not {"batch_size", "source"} & listed
+    with pytest.raises(TypeError, match=r"'x1': .*; 'x2': .*; 'x3': "):
+        arrowdl.Loader.mix({"a": TABLE}, {"a": 1}, x1=1, x2=2, x3=3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind in FIELDS for name in FIELDS[kind]]
+)
+def test_an_unknown_field_names_ours(kind: str, name: str) -> None:
+    made = getattr(arrowdl, kind)
+    fields = {field.name for field in dataclasses.fields(made)}
+    assert name not in fields
+    advice = FIELDS[kind][name]
+    message = f"{kind}() got an unexpected keyword argument '{name}': give {advice}; {kind} has "
+    with pytest.raises(TypeError, match=re.escape(message)) as error:
+        made(**{name: 1})
+    listed = str(error.value).partition(f"{kind} has ")[2]
+    assert set(re.findall(r"(\w+)=", listed)) == fields
+    check_advice(advice, fields)
+
+
+def test_objects_are_called_by_the_names_of_their_fields() -> None:
+    assert FIELDS.keys() == {type(value).__name__ for value in OBJECTS}
+    assert set(OPTIONS) == LOADER
+    calls: list[tuple[Any, tuple[int, ...], dict[str, Any], str]] = [
+        (Report, (60,), {}, "takes none of its values without a name, got 1: give bar=, every="),
+        (Padded, (0, 512), {}, "takes 1 (value=) of its values without a name, got 2: give max_le"),
+        (Shuffle, (1, 2), {}, "Shuffle() takes 1 (buffer_size=) of its values without a name, got"),
+        (Shuffle, (), {"seed": 3}, "'seed': it is of the Loader, give Loader(seed=...); Shuffle"),
+        (Padded, (), {"splits": 3}, "'splits': give the Loader ranks=Ranks(splits=...); Padded"),
+        (Padded, (), {"max_lenghts": 3}, "'max_lenghts': give max_length=; Padded has value=, "),
+        (Seed, (), {"x1": 3, "x2": 1}, "arguments 'x1': there is no such field; 'x2': there is"),
+        (Tokens, (), {}, "missing 1 required positional argument: 'number'"),
+        (Tokens, (1,), {"number": 2}, "multiple values for argument 'number'"),
+    ]
+    for kind, values, given, message in calls:
+        with pytest.raises(TypeError, match=re.escape(message)):
+            kind(*values, **given)
 
 
 def test_other_unknown_keywords() -> None:

@@ -46,7 +46,7 @@ def test_parts_are_told_apart(prefetch: int, monkeypatch: pytest.MonkeyPatch) ->
 def test_padding_is_counted() -> None:
     stats = read(pad_last=True).stats()
     assert (stats.rows, stats.padding_rows) == (100, 4)
-    assert stats.padding == 4 / 104
+    assert stats.row_padding == 4 / 104
     assert ", 3.8% padding" in str(stats)
     assert read().stats().padding_rows == 0
 

@@ -163,15 +163,21 @@ def test_another_budget_for_the_rest_of_an_epoch() -> None:
 @pytest.mark.parametrize(
     ("changed", "text"),
     [
-        ({"bucket_by": None}, r"with bucket_by='tokens', .* has steps with nothing more: "),
-        ({"global_batch_tokens": 800}, "steps with global_batch_tokens=400, and this .*=800: "),
-        ({"buffer_size": 128}, "window=16, and this Loader has steps with window=32: "),
-        ({"ragged": "padded"}, "steps with padded=False, and .* with padded=True"),
+        ({"bucket_by": None}, r"of batching=Buckets\('tokens'\), .* has steps of nothing more: "),
+        (
+            {"global_batch_tokens": 800},
+            "steps of 400 tokens of all ranks, and .* of 800 tokens ",
+        ),
+        ({"buffer_size": 128}, r"window=16, and this Loader has steps of Buckets\.window=32: "),
+        ({"ragged": "padded"}, "steps of rows without padding, and .* steps of padded rows"),
         ({"splits": 2}, r"splits=4, and this Loader has Ranks\.splits=2"),
-        ({"global_batch_tokens": None, "global_batch_size": 16}, "has steps with .*size=16"),
+        (
+            {"global_batch_tokens": None, "global_batch_size": 16},
+            "has steps of .*16 rows of all",
+        ),
         (
             {"global_batch_tokens": None, "bucket_by": None, "batch_size": 4, "splits": None},
-            "steps with bucket_by='tokens', .* has steps with a number of rows: ",
+            r"steps of batching=Buckets\('tokens'\), .* has steps of a number of rows: ",
         ),
     ],
 )
@@ -192,7 +198,7 @@ def test_a_damaged_state() -> None:
         ("stages", [[400, 99]], "99 steps of 400 tokens were read, and the rows are enough for"),
         ("stages", [[400, -1]], "has -1 for batches"),
         ("splits", None, "steps of tokens have splits"),
-        ("steps", 5, "steps with 5, and this Loader has steps with tokens="),
+        ("steps", 5, r"steps of 5, and this Loader has steps of Tokens\(column="),
     ):
         with pytest.raises(ValueError, match=text):
             loader.load_state_dict({**state, key: value})
@@ -611,7 +617,7 @@ class Slice:
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
-        ({"batch_tokens": 99}, ValueError, r"give it ranks=Ranks\(global_batch_size=\.\.\.\)"),
+        ({"batch_tokens": 99}, TypeError, r"give ranks=Ranks\(global_batch_size=\.\.\.\)"),
         ({"size": None}, TypeError, r"or its tokens, Tokens\(\.\.\.\)"),
     ],
 )

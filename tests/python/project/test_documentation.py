@@ -107,7 +107,6 @@ def test_reference_has_all_names() -> None:
     of_modules = {f"arrowdl.debug.{name}" for name in debug.__all__} | {
         "arrowdl.loader.FilePlan",
         "arrowdl.loader.MapDataset",
-        "arrowdl.loader.Retries",
         "arrowdl.loader.Skipped",
         "arrowdl.loader.Stats",
         "arrowdl._config.Config",

@@ -23,7 +23,7 @@ def run_calls(library: str, log: Path, first: int) -> str | None:
     made = -1
     while True:
         try:
-            status = process.wait(timeout=120)
+            status = process.wait(timeout=600)
         except subprocess.TimeoutExpired:  # a slow machine makes some calls in that time
             if made == (made := log.stat().st_size if log.exists() else 0):
                 process.kill()

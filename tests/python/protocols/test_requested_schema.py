@@ -844,6 +844,97 @@ def test_nulls_under_a_null_are_no_error() -> None:
     assert take_array(arrowdl.from_arrow(own), wanted).equals(own)
 
 
+def never_null(kind: Any, name: str = "item") -> pa.Field:
+    return pa.field(name, kind, nullable=False)
+
+
+def under_nulls() -> dict[str, tuple[Any, Any, Any]]:
+    """Types whose children are not nullable, with rows of which nulls count, and do not count."""
+    number = pa.int64()
+    inner = pa.struct({"b": number})
+    codes = pa.DictionaryArray.from_arrays(pa.array([0, 1, None]), pa.array([5, None]))
+    runs = pa.RunEndEncodedArray.from_arrays(
+        pa.array([1, 2, 3], pa.int32()), pa.array([5, 6, None])
+    )
+    mask = pa.array([False, False, True])
+
+    def struct(child: Any) -> Any:
+        return pa.StructArray.from_arrays([child], ["a"], mask=mask)
+
+    def union(values: Any) -> Any:
+        ids = pa.array([0, 1, 1], pa.int8())
+        return pa.UnionArray.from_sparse(ids, [values, pa.array([7, 8, 9])])
+
+    def dense(values: Any) -> Any:
+        ids, rows = pa.array([0, 1, 0], pa.int8()), pa.array([1, 0, 2], pa.int32())
+        return pa.UnionArray.from_dense(ids, rows, [values, pa.array([7])])
+
+    def lists(kind: Any, offsets: list[int]) -> Any:
+        values = pa.array([None, 1, 2, None] if offsets[0] else [1, None, 2, 3])
+        return kind.from_arrays(pa.array(offsets, pa.int32()), values)
+
+    views = pa.array([0, 0], pa.int32()), pa.array([1, 2], pa.int32())
+    fixed = pa.array([[1, None], None], pa.list_(number, 2))
+    pairs = pa.array([[("k", 1), ("l", None)], None], pa.map_(pa.string(), number))
+    return {
+        "struct": (
+            pa.struct([never_null(number, "a")]),
+            struct(pa.array([1, None, None])),
+            struct(pa.array([1, 2, None])),
+        ),
+        "struct of a struct": (
+            pa.struct([never_null(inner, "a")]),
+            struct(pa.array([{"b": 1}, None, None], inner)),
+            struct(pa.array([{"b": 1}, {"b": None}, None], inner)),
+        ),
+        "struct of codes": (pa.struct([never_null(codes.type, "a")]), struct(codes), None),
+        "struct of runs": (
+            pa.struct([never_null(runs.type, "a")]),
+            pa.StructArray.from_arrays([runs], ["a"], mask=pa.array([False, True, False])),
+            struct(runs),
+        ),
+        "list": (
+            pa.list_(never_null(number)),
+            lists(pa.ListArray, [0, 1, 3]),
+            lists(pa.ListArray, [1, 2, 3]),
+        ),
+        "list view": (
+            pa.list_view(never_null(number)),
+            pa.ListViewArray.from_arrays(*views, pa.array([1, None])),
+            pa.ListViewArray.from_arrays(*views, pa.array([1, 2, None])),
+        ),
+        "fixed-size list": (pa.list_(never_null(number), 2), fixed, fixed[1:]),
+        "map": (pa.map_(pa.string(), never_null(number, "value")), pairs, pairs[1:]),
+        "sparse union": (
+            pa.sparse_union([never_null(number, "0"), pa.field("1", number)]),
+            union(pa.array([None, 1, 2])),
+            union(pa.array([1, None, 2])),
+        ),
+        "dense union": (
+            pa.dense_union([never_null(number, "0"), pa.field("1", number)]),
+            dense(pa.array([1, None, 3])),
+            dense(pa.array([None, 1, 3])),
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", under_nulls())
+@pytest.mark.parametrize("inside", [False, True])
+def test_nulls_that_count_are_refused_under_outer_nulls(name: str, inside: bool) -> None:
+    """Of rows that are not null themselves, whatever other rows are."""
+    kind, counted, other = under_nulls()[name]
+    if inside:  # rows of a struct that has nulls of its own
+        mask = pa.array([False] * (len(counted) - 1) + [len(counted) > 3])
+        kind = pa.struct([pa.field("x", kind)])
+        counted = pa.StructArray.from_arrays([counted], ["x"], mask=mask)
+        other = other and pa.StructArray.from_arrays([other], ["x"])
+    for array in (arrowdl.from_arrow(counted), arrowdl.from_arrow(pa.concat_arrays([counted]))):
+        with pytest.raises(ValueError, match="has nulls and is requested as not nullable"):
+            take_array(array, kind)
+    if other is not None:
+        assert take_array(arrowdl.from_arrow(other), kind).to_pylist() == other.to_pylist()
+
+
 RUBBISH = ["rubbish", 1, pa.int64(), b"", (), object()]
 
 

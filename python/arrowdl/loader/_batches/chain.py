@@ -26,7 +26,7 @@ from arrowdl.loader._batches.rows import drop_column, pad_rows, take_rows
 from arrowdl.loader._batches.select_rows import clear_end, read_mask, select_rows
 from arrowdl.loader._options.options import MASK, Options
 from arrowdl.loader._skip.numbers import Numbered
-from arrowdl.loader._skipped import Report
+from arrowdl.loader._skipped import MissingRows
 
 Convert = Callable[[Any], Any]
 
@@ -91,7 +91,7 @@ class Outcome:
     rows: int  # rows of the batch, and those of this rank, which come first
     valid: int
     filtered: int = 0  # rows of this rank that were dropped by `filter`
-    report: Report | None = None  # of rows that were skipped
+    report: MissingRows | None = None  # of rows that were skipped
     is_left: bool = False  # whether a `map` was not called, since filters kept no row for it
 
 

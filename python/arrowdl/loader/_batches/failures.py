@@ -12,7 +12,7 @@ from arrowdl import _core
 from arrowdl.loader._batches.note import Note
 from arrowdl.loader._batches.rows import remove_numbers
 from arrowdl.loader._skip.numbers import Numbered, report_failed
-from arrowdl.loader._skipped import Report, detach, renew
+from arrowdl.loader._skipped import MissingRows, detach, renew
 
 _TRIED = 16  # rows of a batch that failed
 _SAMPLED = 64  # rows of other places
@@ -45,7 +45,7 @@ class Rest:
 
     # first row, and the one after the last, of each part that is left
     spans: list[tuple[int, int]] = field(default_factory=list)
-    report: Report | None = None  # of the rows of the other parts
+    report: MissingRows | None = None  # of the rows of the other parts
 
     def drop(
         self, span: tuple[int, int], failure: FunctionError, note: Note, numbered: Numbered

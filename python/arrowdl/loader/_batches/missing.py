@@ -11,7 +11,7 @@ from arrowdl.loader._batches.failures import sample_rows
 from arrowdl.loader._batches.note import FindParts, Note
 from arrowdl.loader._batches.rows import remove_numbers, take_rows
 from arrowdl.loader._skip.numbers import Numbered, is_missing, strip_missing
-from arrowdl.loader._skipped import NUMBER, Report, renew
+from arrowdl.loader._skipped import NUMBER, MissingRows, renew
 
 
 def drop_missing(
@@ -71,7 +71,7 @@ def drop_missing(
     return _core.from_arrow_stream(drop_all())
 
 
-def _find_row(numbered: Numbered, report: Report) -> _core.DeviceArray:
+def _find_row(numbered: Numbered, report: MissingRows) -> _core.DeviceArray:
     for row in sample_rows(numbered):
         return row
     raise renew(

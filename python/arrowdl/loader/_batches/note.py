@@ -9,7 +9,7 @@ from typing import Any
 
 from arrowdl import _core
 from arrowdl.loader._skip.numbers import read_numbers
-from arrowdl.loader._skipped import Report
+from arrowdl.loader._skipped import MissingRows
 
 FindParts = Callable[[int, int], list[int]]  # takes the index of an array, and its own rows
 
@@ -25,13 +25,13 @@ class Note:
     parts : list of int
         Own rows of each part that is left out as a whole if a transform fails for it: each at least
         one, one part after the other, and no part if the batch has no own row.
-    report : Report, optional
+    report : MissingRows, optional
         Of rows that are missing.
     """
 
     numbers: _core.DeviceArray | list[Any]
     parts: list[int]
-    report: Report | None = None
+    report: MissingRows | None = None
 
     def list_numbers(self) -> list[Any]:
         """Return the numbers of the rows."""

@@ -1,4 +1,4 @@
-"""`Buckets`: sequences whose rows are sorted by length, window by window."""
+"""`BucketedRows`: sequences whose rows are sorted by length, window by window."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from arrowdl.loader._epoch.sharding import Span, locate_sequence
 from arrowdl.loader._epoch.steps import Window
 
 
-class Buckets(EpochSequences):
+class BucketedRows(EpochSequences):
     """The sequences of an epoch, with rows of like lengths in each batch."""
 
     def __init__(

@@ -8,6 +8,23 @@ from typing import Any
 
 from arrowdl.loader._epoch.state import UNREAD
 
+# What the items of steps, which `StepPlan.describe` makes, are to a user.
+_STEPS = {
+    "bucket_by": "batching=Buckets({})",
+    "window": "Buckets.window={}",
+    "global_batch_tokens": "{} tokens of all ranks",
+    "global_batch_size": "{} rows of all ranks",
+    "tokens": "Tokens(column={})",
+    "max_length": "Padded.max_length={}",
+    "pad_to_multiple": "Padded.multiple={}",
+}
+_FLAGS = {
+    ("padded", True): "padded rows",
+    ("padded", False): "rows without padding",
+    ("drop_last", True): "drop_last=True",
+    ("drop_last", False): "drop_last=False",
+}
+
 
 def compare_states(
     state: Mapping[str, Any],  # of `find_state`
@@ -28,16 +45,16 @@ def compare_states(
         theirs, ours = _list_differences(state.get("steps"), own.get("steps"))
         _check_unread(state.get("steps"), own.get("steps"))
         raise ValueError(
-            f"the state is of steps with {theirs}, and this Loader has steps with {ours}: "
+            f"the state is of steps of {theirs}, and this Loader has steps of {ours}: "
             "other rows were read. Make the Loader with the options of the state"
             f"{_advise_windows(state, own)}; set_epoch starts an epoch with others"
         )
     if state.get("pack") != own.get("pack"):
         _check_unread(state.get("pack"), own.get("pack"))
         raise ValueError(
-            f"the state is of batching={state.get('pack')}, and this Loader has "
-            f"batching={own.get('pack')}: its blocks have other tokens, so that some would be "
-            "lost or read twice. Make the Loader with the pack of the state"
+            f"the state is of {_show_pack(state.get('pack'))}, and this Loader has "
+            f"{_show_pack(own.get('pack'))}: its blocks have other tokens, so that some would be "
+            "lost or read twice. Make the Loader with the Pack of the state"
         )
     if state["source"] != own["source"]:
         _refuse_snapshot(state, own)
@@ -50,7 +67,7 @@ def compare_states(
         )
     meanings = {"source": "dataset or stop=" if is_mixed else "dataset", "shuffle": "shuffle"}
     if own["shuffle"]:
-        meanings |= {"seed": "seed", "buffer_size": "buffer_size"}
+        meanings |= {"seed": "seed", "buffer_size": "Shuffle.buffer_size"}
     for key, meaning in meanings.items():
         if state[key] != own[key]:
             then, now = (
@@ -95,9 +112,12 @@ def _advise_windows(state: Mapping[str, Any], own: Mapping[str, Any]) -> str:
         return ""
     if theirs.get("window") == ours.get("window"):
         return ""
+    then, here = state["buffer_size"], own["buffer_size"]
+    if then == here:
+        return ' (Buckets.window="auto" takes those of a state)'
     return (
-        f" (the windows of Buckets follow from Shuffle.buffer_size, {state['buffer_size']}, here "
-        f'{own["buffer_size"]}; buffer_size="auto" takes those of a state)'
+        f" (the windows of Buckets follow from Shuffle.buffer_size, {then}, here {here}; "
+        '"auto" takes those of a state)'
     )
 
 
@@ -108,7 +128,22 @@ def _list_differences(theirs: Any, ours: Any) -> tuple[str, str]:
         if not isinstance(own, Mapping):
             return "a number of rows" if own is None else reprlib.repr(own)
         others = other if isinstance(other, Mapping) else {}
-        items = [f"{k}={v!r}" for k, v in own.items() if k not in others or others[k] != v]
-        return ", ".join(items) or "nothing more"
+        items = [_show_step(k, v) for k, v in own.items() if k not in others or others[k] != v]
+        return ", ".join(filter(None, items)) or "nothing more"
 
     return describe(theirs, ours), describe(ours, theirs)
+
+
+def _show_step(key: Any, value: Any) -> str:
+    """Return an item of steps as a user writes it; empty for what is not given."""
+    if value is None or key in ("padded", "drop_last"):
+        return _FLAGS.get((key, bool(value)), "") if isinstance(key, str) else ""
+    return _STEPS.get(key, f"{reprlib.repr(key)} {{}}").format(reprlib.repr(value))
+
+
+def _show_pack(pack: Any) -> str:
+    """Return what decides on blocks as a user writes it."""
+    if not isinstance(pack, Mapping):
+        return "no batching=Pack(...)" if pack is None else f"batching={reprlib.repr(pack)}"
+    fields = ", ".join(f"{name}={reprlib.repr(value)}" for name, value in pack.items())
+    return f"batching=Pack({fields})"

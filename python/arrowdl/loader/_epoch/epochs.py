@@ -13,7 +13,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from arrowdl import _core
 from arrowdl.loader._epoch.blocks import StreamBlocks
-from arrowdl.loader._epoch.plan import Plan
+from arrowdl.loader._epoch.plan import StepPlan
 from arrowdl.loader._epoch.read import FindParts, Order, Reader, read_stream
 from arrowdl.loader._epoch.sharding import Sharding
 from arrowdl.loader._epoch.state import Position
@@ -46,7 +46,7 @@ class Epochs(ABC, Generic[S]):
         if options.shuffle:
             rows = options.buffer_rows
             self.order = Order(options.seed, rows, count_lanes(source.measure_held(), rows))
-        self.plan: Plan | None = None  # if the steps depend on the lengths of the rows
+        self.plan: StepPlan | None = None  # if the steps depend on the lengths of the rows
 
     def with_options(
         self,

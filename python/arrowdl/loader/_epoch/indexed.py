@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from arrowdl import _core
 from arrowdl.loader._epoch.blocks import SourceBlocks
 from arrowdl.loader._epoch.epochs import Epochs, FindSharding
-from arrowdl.loader._epoch.plan import Plan
+from arrowdl.loader._epoch.plan import StepPlan
 from arrowdl.loader._epoch.read import FindParts, Order, Reader, read_share
 from arrowdl.loader._epoch.read_splits import copies_rows, read_splits
 from arrowdl.loader._epoch.sequences import OpenSequences, open_sequences
@@ -43,7 +43,7 @@ class IndexedEpochs(Epochs[S]):
                 report=None,
                 report_every=None,
             )
-            self.plan = Plan(source, self.order, only, self._choose_opener())
+            self.plan = StepPlan(source, self.order, only, self._choose_opener())
 
     def prepare(self) -> None:
         super().prepare()

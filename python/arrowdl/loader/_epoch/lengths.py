@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LENGTH = "length"  # the column of `LengthsSource`
+NAME_IT = (
+    "its lengths are read with the rows, so name it in columns= too. transform= can drop it from "
+    "the batches"
+)
 _MOST = 2**31 - 1
 
 

@@ -15,7 +15,7 @@ from arrowdl.loader._epoch.sequences import EpochSequences, OpenSequences
 from arrowdl.loader._epoch.sharding import Sharding
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._mixture.mixture import MixedSource
-from arrowdl.loader._mixture.shares import Phase
+from arrowdl.loader._mixture.schedule import Phase
 from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._skip.numbered_mixture import number_mixture
 from arrowdl.loader._skip.numbers import Numbered

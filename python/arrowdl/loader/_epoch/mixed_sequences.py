@@ -9,7 +9,7 @@ from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._epoch.sequences import EpochSequences, Sequences
 from arrowdl.loader._epoch.sharding import Span
 from arrowdl.loader._mixture.mixture import MixedSource
-from arrowdl.loader._mixture.shares import Turns
+from arrowdl.loader._mixture.schedule import Turns
 
 _EPOCHS = 2**32  # of a source in an epoch of the mixture
 

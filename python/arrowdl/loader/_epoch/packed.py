@@ -10,7 +10,7 @@ from arrowdl import _core
 from arrowdl.loader._epoch.blocks import AnyBlocks, MixtureBlocks
 from arrowdl.loader._epoch.documents import find_faults
 from arrowdl.loader._epoch.epochs import Epochs, FindSharding, check_has_end
-from arrowdl.loader._epoch.lengths import describe_lost, list_lengths, open_lengths
+from arrowdl.loader._epoch.lengths import NAME_IT, describe_lost, list_lengths, open_lengths
 from arrowdl.loader._epoch.mixed import check_weights
 from arrowdl.loader._epoch.read import FindParts, Order, Reader
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
@@ -20,7 +20,7 @@ from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._skip.numbers import Numbered
 from arrowdl.loader._skip.numbers import Place as RowPlace
 from arrowdl.loader._skip.stand_ins import Faults
-from arrowdl.loader._skipped import Report, Skipped
+from arrowdl.loader._skipped import MissingRows, Skipped
 from arrowdl.loader._sources.base import IndexedSource
 
 
@@ -178,11 +178,13 @@ def check_pack(source: Any, pack: Pack) -> list[str] | None:
     names = source.column_names
     if names is not None and pack.column not in names:
         raise ValueError(
-            f'Pack.column names "{pack.column}", and the columns that are read are {list(names)}'
+            f'Pack.column names "{pack.column}", and the columns that are read are {list(names)}: '
+            f"{NAME_IT}"
         )
     if names is not None and pack.lengths is not None and pack.lengths not in names:
         raise ValueError(
-            f'Pack.lengths="{pack.lengths}", and the columns that are read are {list(names)}'
+            f'Pack.lengths="{pack.lengths}", and the columns that are read are {list(names)}: '
+            f"{NAME_IT}"
         )
     stream = source.read([]).pack(**pack.list_arguments())
     return [field.name for field in stream.schema.children]
@@ -209,7 +211,7 @@ class NumberedBlocks:
     def has_failures(self) -> bool:
         return self._rows.has_failures
 
-    def report_missing(self, numbers: Sequence[list[int]]) -> Report:
+    def report_missing(self, numbers: Sequence[list[int]]) -> MissingRows:
         found = self._rows.report_missing([number for own in numbers for number in own])
         return replace(found, rows=len(numbers))
 

@@ -1,4 +1,4 @@
-"""`Plan`: the steps of a Loader with a budget of tokens, or with rows sorted by length."""
+"""`StepPlan`: the steps of a Loader with a budget of tokens, or with rows sorted by length."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
-from arrowdl.loader._epoch.buckets import Buckets
+from arrowdl.loader._epoch.buckets import BucketedRows
 from arrowdl.loader._epoch.documents import find_faults
-from arrowdl.loader._epoch.lengths import describe_lost, list_lengths, open_lengths
+from arrowdl.loader._epoch.lengths import NAME_IT, describe_lost, list_lengths, open_lengths
 from arrowdl.loader._epoch.plan_tokens import RowLengths, TokenPlanner
 from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._epoch.sequences import EpochSequences, OpenSequences
@@ -18,13 +18,13 @@ from arrowdl.loader._epoch.steps import Steps, TokenSteps, Window, find_even_ste
 from arrowdl.loader._epoch.token_counts import TokenCounts
 from arrowdl.loader._epoch.windows import Windows
 from arrowdl.loader._mixture.mixture import MixedSource
-from arrowdl.loader._mixture.shares import Phase
+from arrowdl.loader._mixture.schedule import Phase
 from arrowdl.loader._options.options import Options
 from arrowdl.loader._skip.stand_ins import Faults
 from arrowdl.loader._sources.base import IndexedSource
 
 
-class Plan:
+class StepPlan:
     """Which rows each step has, if that depends on the lengths of the rows.
 
     The lengths of all rows are known before an epoch begins: so all ranks and workers find the same
@@ -46,7 +46,7 @@ class Plan:
         if names is not None and column not in names:
             raise ValueError(
                 f'{options.sizes.name_plan()}: "{column}" is not one of the columns that are read, '
-                f"{list(names)}"
+                f"{list(names)}: {NAME_IT}"
             )
         self._counts = TokenCounts(options, column)
         self._windows = Windows(options, order)
@@ -177,7 +177,7 @@ class Plan:
             batch = sharding.global_batch_size // splits
             return self._windows.draw([batch] * (left // batch), epoch, number, is_even=True)
 
-        return Buckets(sequences, self._counts.column, rows, splits, size, find_window, known)
+        return BucketedRows(sequences, self._counts.column, rows, splits, size, find_window, known)
 
     def find_window_end(self, rows: int, sharding: Sharding) -> int:
         """Return the end of the window in which row `rows` of each sequence is, if not its first.

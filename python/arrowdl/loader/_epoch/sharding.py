@@ -36,7 +36,8 @@ class Sharding:
     # sequences that each global batch takes its rows from: a multiple of the number of ranks, and a
     # divisor of the global batch
     splits: int | None = None
-    # budget of all ranks in a step. `batch_size` is 0 then: a `Plan` knows the rows of each step
+    # budget of all ranks in a step. `batch_size` is 0 then, and a `StepPlan` has the rows of each
+    # step
     tokens: int | None = None
 
     @property

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from arrowdl.loader._epoch.sharding import Sharding, Stage, count_batches, count_left
-from arrowdl.loader._mixture.shares import MOST_WEIGHT, Phase
+from arrowdl.loader._mixture.schedule import MOST_WEIGHT, Phase
 
 STATE_VERSION = 1
 UNREAD = "unread_dictionaries"

@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any, Literal, cast, get_args
 
 from arrowdl.loader._mixture.member import Member
-from arrowdl.loader._mixture.shares import Phase, Schedule, Turns, plan_phases
+from arrowdl.loader._mixture.schedule import Phase, Schedule, Turns, plan_phases
 from arrowdl.loader._sources.base import ENDLESS
 
 Stop = Literal["first", "all", "repeat"]

@@ -6,8 +6,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 from arrowdl.loader._checks import require_column, require_rows
+from arrowdl.loader._settings.value_object import value_object
 
 
+@value_object
 @dataclass(frozen=True, slots=True)
 class Buckets:
     """Batches have rows of like lengths, for ``Loader(batching=Buckets("tokens"))``.
@@ -18,7 +20,7 @@ class Buckets:
     Parameters
     ----------
     column : str
-        A column of lists, strings or integers.
+        A column of lists, strings or integers, of those that are read (`columns`).
     window : int or "auto"
         Rows of a window, which is held in memory. With `shuffle`, the window is the shuffle buffer:
         give its size here or to `Shuffle`. "auto": the size of the shuffle buffer, or as many rows

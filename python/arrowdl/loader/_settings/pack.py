@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from arrowdl.loader._checks import require_int, require_names
+from arrowdl.loader._checks import (
+    is_number,
+    require_choice,
+    require_column,
+    require_int,
+    require_names,
+)
+from arrowdl.loader._settings.value_object import value_object
 
 Strategy = Literal["concat", "best_fit"]
 Long = Literal["split", "truncate", "drop", "raise"]
+_MOST_LENGTH = 2**30  # as in cpp/src/stream/pack.cpp
+_MOST_ITEMS = 2**32  # of a window of "best_fit"
+_ADDED = ("position_ids", "segment_ids", "cu_seqlens")
 _DECIDING = ("column", "length", "strategy", "buffer_size", "long")
 
 
+@value_object
 @dataclass(frozen=True, slots=True)
 class Pack:
     """Pack the rows into blocks of `length` tokens, for ``Loader(batching=Pack("ids", 4096))``.
@@ -22,8 +33,8 @@ class Pack:
     their order alone (with `splits`, on the smaller shuffle buffer), so that every number of ranks
     trains on the same. The first epoch reads the lengths of all rows once, or a column of integers
     that has them (`lengths`). Of a stream, every rank packs all rows. The arguments are those of
-    `DeviceStream.pack`; their values are checked when a Loader is made, or, for streams, when it is
-    iterated.
+    `DeviceStream.pack`; whether the columns suit them is checked when a Loader is made, or, for
+    streams, when it is iterated.
 
     Parameters
     ----------
@@ -42,17 +53,17 @@ class Pack:
     aligned : sequence of str, optional
         The columns with an item for each token. By default all lists of items of a fixed width.
     lengths : str, optional
-        A column of integers with the number of tokens of each row. It is read before the first
-        epoch in place of the lists, except of a stream, whose rows are read once. A row that has
-        another number of tokens is an error.
+        A column of integers, one of `columns`, with the number of tokens of each row. It is read
+        before the first epoch in place of the lists, except of a stream, whose rows are read once.
+        A row that has another number of tokens is an error.
     add : sequence of str
         Of ``"position_ids"``, ``"segment_ids"`` and ``"cu_seqlens"``.
 
     Raises
     ------
     TypeError, ValueError
-        An argument has an unsupported type; or `add` has ``"resume_from"``, whose place the states
-        of a Loader take.
+        An argument has an unsupported type or value; or `add` has ``"resume_from"``, whose place
+        the states of a Loader take.
     """
 
     column: str
@@ -64,18 +75,24 @@ class Pack:
     pad_value: float | Mapping[str, float] = 0
     aligned: Sequence[str] | None = None
     lengths: str | None = None
-    add: Sequence[str] = ("position_ids", "segment_ids", "cu_seqlens")
+    add: Sequence[str] = _ADDED
 
     def __post_init__(self) -> None:
-        if not isinstance(self.column, str):
-            raise TypeError(f"Pack.column={self.column!r}: give the name of a column")
-        for name in ("length", "buffer_size"):  # states have them: plain ints
-            object.__setattr__(self, name, require_int(f"Pack.{name}", getattr(self, name)))
-        if not isinstance(self.lengths, str | None):
-            raise TypeError(f"Pack.lengths={self.lengths!r}: give the name of a column of integers")
+        require_column("Pack.column", self.column)
+        length = require_int("Pack.length", self.length, 1, _MOST_LENGTH)
+        require_choice("Pack.strategy", self.strategy, get_args(Strategy))
+        most = _MOST_ITEMS // length if self.strategy == "best_fit" else 2**63 - 1
+        blocks = require_int("Pack.buffer_size", self.buffer_size, 1, most)
+        for name, number in (("length", length), ("buffer_size", blocks)):
+            object.__setattr__(self, name, number)  # states have them: plain ints
+        require_choice("Pack.long", self.long, get_args(Long))
+        _check_padding(self.pad_value)
+        if self.lengths is not None:
+            require_column("Pack.lengths", self.lengths)
         if self.aligned is not None:
             require_names("Pack.aligned", self.aligned)
-        require_names("Pack.add", self.add)
+        for name in require_names("Pack.add", self.add):
+            require_choice("Pack.add", name, (*_ADDED, "resume_from"))
         if "resume_from" in self.add:
             raise ValueError(
                 'Pack.add has "resume_from": a Loader resumes by its own state, see '
@@ -89,3 +106,15 @@ class Pack:
     def list_deciding(self) -> dict[str, Any]:
         """Return the arguments that decide which tokens a block has."""
         return {name: getattr(self, name) for name in _DECIDING}
+
+
+def _check_padding(value: Any) -> None:
+    """Raise TypeError unless `value` is a number, or a mapping of names to numbers."""
+    values = value.values() if isinstance(value, Mapping) else (value,)
+    names = value if isinstance(value, Mapping) else ()
+    is_named = all(isinstance(name, str) for name in names)
+    if not is_named or not all(map(is_number, values)):
+        raise TypeError(
+            f"Pack.pad_value={value!r}: give an int, a float or a bool, or a mapping from column "
+            "names to these"
+        )

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from arrowdl.loader._checks import require_int
+from arrowdl.loader._checks import is_number, require_int
+from arrowdl.loader._settings.value_object import value_object
 
 
+@value_object
 @dataclass(frozen=True, slots=True)
 class Padded:
     """Rows of lists are padded to one length, for ``Loader(ragged=Padded(-1, max_length=512))``.
@@ -101,8 +103,6 @@ def _is_zero(value: float) -> bool:
 
 
 def _read_number(value: Any) -> int | float:
-    if isinstance(value, (bool, int)) or hasattr(value, "__index__"):
-        return operator.index(value)
-    if isinstance(value, float) or type(value).__module__ == "numpy":
-        return float(value)
-    raise TypeError(f"Padded.value={value!r}: expected an int, a float or a bool")
+    if not is_number(value):
+        raise TypeError(f"Padded.value={value!r}: expected an int, a float or a bool")
+    return operator.index(value) if hasattr(value, "__index__") else float(value)

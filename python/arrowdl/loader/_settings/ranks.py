@@ -7,8 +7,10 @@ from typing import Literal
 
 from arrowdl.loader._checks import require_int
 from arrowdl.loader._settings.tokens import Tokens
+from arrowdl.loader._settings.value_object import value_object
 
 
+@value_object
 @dataclass(frozen=True, slots=True)
 class Ranks:
     """The processes that share the rows, for ``Loader(ranks=Ranks(global_batch_size=512))``.

@@ -8,9 +8,11 @@ from numbers import Real
 from typing import Any
 
 from arrowdl.loader._checks import require_bool
+from arrowdl.loader._settings.value_object import value_object
 from arrowdl.loader._stats import Stats
 
 
+@value_object
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """Show how an epoch goes, for ``Loader(progress=Report(every=60))``.

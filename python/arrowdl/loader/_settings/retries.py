@@ -6,9 +6,12 @@ import math
 import random
 from dataclasses import dataclass
 
+from arrowdl.loader._settings.value_object import value_object
+
 _jitter = random.Random()
 
 
+@value_object
 @dataclass(frozen=True, slots=True)
 class Retries:
     """How a `Loader` tries again what a store did not answer, for ``Storage(retries=Retries(5))``.

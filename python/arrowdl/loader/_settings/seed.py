@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 from arrowdl.loader._checks import require_bool, require_int
+from arrowdl.loader._settings.value_object import value_object
 
 
+@value_object
 @dataclass(frozen=True, slots=True)
 class Seed:
     """The seed of the shuffles, and of the draws in transforms, for ``Loader(seed=Seed(7))``.

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from arrowdl.loader._checks import require_rows
+from arrowdl.loader._settings.value_object import value_object
 
 
+@value_object
 @dataclass(frozen=True, slots=True)
 class Shuffle:
     """Each epoch permutes the rows, for ``Loader(shuffle=Shuffle(100_000))``.

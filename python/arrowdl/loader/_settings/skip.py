@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from arrowdl.loader._checks import require_int
+from arrowdl.loader._settings.value_object import value_object
 
 
+@value_object
 @dataclass(frozen=True, slots=True)
 class Skip:
     """Leave out what cannot be read, and go on, for ``Loader(on_error=Skip(1_000))``.

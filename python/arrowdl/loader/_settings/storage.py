@@ -10,9 +10,11 @@ from typing import Any, get_args
 
 from arrowdl.loader._checks import require_bool, require_choice, require_int
 from arrowdl.loader._settings.retries import Retries
+from arrowdl.loader._settings.value_object import value_object
 from arrowdl.loader._types import Decoder, PlanLike
 
 
+@value_object
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
     """How files are reached and read, for ``Loader(storage=Storage(filesystem=filesystem))``.
@@ -75,6 +77,12 @@ class Storage:
         require_choice("Storage.decoder", self.decoder, get_args(Decoder))
         maps = require_bool("Storage.memory_map", self.memory_map)
         object.__setattr__(self, "memory_map", maps)
+        if self.filesystem is not None and not is_file_system(self.filesystem):
+            raise TypeError(
+                f"Storage.filesystem={self.filesystem!r}: give a file system of pyarrow.fs or "
+                "fsspec, as pyarrow.fs.S3FileSystem(...), or leave it out and give the source as "
+                "URLs, s3://bucket/folder, whose Storage.options are the file system's"
+            )
         if self.options is not None and not isinstance(self.options, Mapping):
             raise TypeError(
                 f"Storage.options is a {type(self.options).__name__}: give a mapping of the file "
@@ -86,7 +94,7 @@ class Storage:
                 "Storage.filesystem to that object itself"
             )
         if self.retries is not None and not isinstance(self.retries, Retries):
-            raise TypeError(f"Storage.retries={self.retries!r}: give an arrowdl.loader.Retries")
+            raise TypeError(f"Storage.retries={self.retries!r}: give an arrowdl.Retries(...)")
         self._check_plan()
         self._check_cache()
 
@@ -118,3 +126,17 @@ class Storage:
                 f"Storage.cache={folder!r}: processes share the folder by locks of Unix, which "
                 "Windows does not have: leave Storage.cache out"
             )
+
+
+def is_file_system(value: Any) -> bool:
+    """Whether `value` is a file system of pyarrow, which is not imported, or of fsspec."""
+    kind = getattr(sys.modules.get("pyarrow.fs"), "FileSystem", ())
+    return isinstance(value, kind) or is_of_fsspec(value)
+
+
+def is_of_fsspec(value: Any) -> bool:
+    """Whether `value` is a file system of fsspec; a class of them is not."""
+    names = "cat_file", "find", "info"
+    return not isinstance(value, type) and all(
+        callable(getattr(value, name, None)) for name in names
+    )

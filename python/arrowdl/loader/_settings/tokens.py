@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 from arrowdl.loader._checks import require_column, require_int
+from arrowdl.loader._settings.value_object import value_object
 
 
+@value_object
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """A budget of tokens: a batch has as many rows as fit.
@@ -23,8 +25,8 @@ class Tokens:
         The most tokens.
     column : str, optional
         What counts: a column of lists (or strings, whose bytes count), or of integers. By default
-        that of `Buckets`, or the only column of lists. It is read once before the first epoch. A
-        column of integers in Parquet is read in no time.
+        that of `Buckets`, or the only column of lists. It is one of `columns`, and is read once
+        before the first epoch. A column of integers in Parquet is read in no time.
 
     Raises
     ------

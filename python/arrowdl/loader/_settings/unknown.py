@@ -1,137 +1,79 @@
-"""What to write in place of a keyword that a `Loader` does not have."""
+"""Errors of keywords that a `Loader` or a value object does not have."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import TypedDict
 
-_POSITION = "ranks=Ranks(rank, world_size)"
-_BATCH = "ranks=Ranks(global_batch_size=...)"
-_TRANSFORM = "transform=, a function that is called with each batch"
-_WORKERS = "num_workers="
-_SAMPLER = "shuffle= and seed=, or Loader.map_dataset() for a sampler of your own"
-_BUFFER = "shuffle=Shuffle(buffer_size=...)"
-_PINNED = 'device="cuda", which copies through pinned memory, or device="cuda_host" to keep it'
-_CACHE = "storage=Storage(cache=..., cache_bytes=...)"
-_ENDS = "nothing: workers end with the Loader, or when an epoch is left early"
-
-ADVICE: Mapping[str, str] = {
-    # Fields of the value objects.
-    "rank": _POSITION,
-    "world_size": _POSITION,
-    "global_batch_size": _BATCH,
-    "splits": "ranks=Ranks(splits=...)",
-    "tokens": "batch_size=Tokens(...)",
-    "batch_tokens": "batch_size=Tokens(...)",
-    "global_batch_tokens": "ranks=Ranks(global_batch_size=Tokens(...))",
-    "token_column": "batch_size=Tokens(..., column=...)",
-    "bucket_by": "batching=Buckets(...)",
-    "buckets": "batching=Buckets(...)",
-    "pack": "batching=Pack(...)",
-    "buffer_size": f"{_BUFFER}, or batching=Buckets(..., window=...)",
-    "seed_transforms": "seed=Seed(..., transforms=...)",
-    "padded": "ragged=Padded(...)",
-    "pad_value": "ragged=Padded(...)",
-    "max_length": "ragged=Padded(max_length=...)",
-    "pad_to_multiple": "ragged=Padded(multiple=...)",
-    "pad_to_multiple_of": "ragged=Padded(multiple=...)",
-    "skip": "on_error=Skip()",
-    "max_skipped_rows": "on_error=Skip(max_rows=...)",
-    "report": "progress=Report(every=..., function=...)",
-    "report_every": "progress=Report(every=...)",
-    "sharding": "device=, which takes a jax.sharding.Sharding",
-    "pin_memory": _PINNED,
-    "filesystem": "storage=Storage(filesystem=...)",
-    "storage_options": "storage=Storage(options=...)",
-    "retries": "storage=Storage(retries=Retries(...))",
-    "cache": _CACHE,
-    "cache_bytes": _CACHE,
-    "plan": "storage=Storage(plan=...)",
-    "memory_map": "storage=Storage(memory_map=...)",
-    "decoder": "storage=Storage(decoder=...)",
-    # torch
-    "workers": _WORKERS,
-    "sampler": _SAMPLER,
-    "batch_sampler": _SAMPLER,
-    "collate_fn": _TRANSFORM,
-    "timeout": "storage=Storage(retries=Retries(deadline=...)), for reads of a store",
-    "worker_init_fn": f"{_TRANSFORM}, in each worker too",
-    "multiprocessing_context": "nothing: workers import the main module and get the source",
-    "generator": "seed=",
-    "prefetch_factor": "prefetch=",
-    "persistent_workers": _ENDS,
-    "pin_memory_device": _PINNED,
-    "in_order": "nothing: batches keep their order",
-    "num_replicas": _POSITION,
-    # pyarrow
-    "use_threads": "num_threads=, or pyarrow.set_cpu_count() for the decoder",
-    "batch_readahead": "prefetch=",
-    "fragment_readahead": "prefetch=",
-    # Hugging Face
-    "num_proc": _WORKERS,
-    "format": "framework=",
-    "streaming": "nothing: files are streamed",
-    "data_files": "source, paths or globs",
-    "drop_last_batch": "drop_last=",
-    # MosaicML streaming
-    "local": _CACHE,
-    "remote": "source, a URL",
-    "streams": "Loader.mix(sources, weights=...)",
-    "proportion": "Loader.mix(sources, weights=...)",
-    "shuffle_seed": "seed=",
-    "shuffle_block_size": _BUFFER,
-    "num_canonical_nodes": "ranks=Ranks(splits=...)",
-    "predownload": "prefetch=",
-    "cache_limit": _CACHE,
-    "download_retry": "storage=Storage(retries=Retries(...))",
-    "download_timeout": "storage=Storage(retries=Retries(deadline=...))",
-    # Ray, petastorm, grain, tf.data
-    "prefetch_batches": "prefetch=",
-    "local_shuffle_buffer_size": _BUFFER,
-    "local_shuffle_seed": "seed=",
-    "dtypes": "dtype=",
-    "cur_shard": _POSITION,
-    "shard_count": _POSITION,
-    "num_shards": _POSITION,
-    "shard_index": _POSITION,
-    "shard_options": _POSITION,
-    "worker_count": _WORKERS,
-    "workers_count": _WORKERS,
-    "operations": "transform=, or Loader.map and Loader.filter",
-    "drop_remainder": "drop_last=",
-    "num_parallel_calls": "num_threads=",
-}
-"""What to write in place of keywords of other libraries, and of fields of the value objects."""
+from arrowdl.loader._settings.advice import ADVICE, FIELDS, LOADER, OF_MIX
 
 
 class NoOptions(TypedDict):
     """The keywords that a `Loader` takes beside its own: none, which type checkers know by this."""
 
 
-def refuse_unknown(who: str, given: Iterable[str], ours: Iterable[str]) -> None:
-    """Raise TypeError if keywords are `given`, with what to write in their place.
+def refuse_unknown(given: Iterable[str], ours: Iterable[str]) -> None:
+    """Raise TypeError if keywords are `given` that `Loader` does not have."""
+    _refuse("Loader", {name: f"give {_advise(name, ADVICE, ours)}" for name in given})
+
+
+def refuse_unknown_of_mix(given: Iterable[str], ours: Iterable[str]) -> None:
+    """Raise TypeError if keywords are `given` that `Loader.mix` does not have."""
+    table = {**ADVICE, **OF_MIX}
+    _refuse("Loader.mix", {name: f"give {_advise(name, table, ours)}" for name in given})
+
+
+def refuse_unknown_fields(kind: str, given: Iterable[str], fields: Iterable[str]) -> None:
+    """Raise TypeError if keywords are `given` that a value object does not have.
 
     Parameters
     ----------
-    who : str
-        The function that was called.
+    kind : str
+        The name of its class.
     given : iterable of str
-        Keywords that it does not have.
-    ours : iterable of str
+    fields : iterable of str
         Those that it has.
     """
-    told = [f"{name!r}: give {find_advice(name, ours)}" for name in given]
+    names = list(fields)
+    told = {name: _advise_field(kind, name, names) for name in given}
+    _refuse(kind, told, f"; {kind} has {join_names(names)}")
+
+
+def join_names(names: Iterable[str]) -> str:
+    """Return keywords as they are written in calls."""
+    return ", ".join(f"{name}=" for name in names)
+
+
+def _refuse(who: str, told: Mapping[str, str], end: str = "") -> None:
     if told:
-        plural = "s" if len(told) > 1 else ""
-        raise TypeError(f"{who}() got an unexpected keyword argument{plural} {'; '.join(told)}")
+        what = "unexpected keyword arguments" if len(told) > 1 else "an unexpected keyword argument"
+        texts = "; ".join(f"{name!r}: {text}" for name, text in told.items())
+        raise TypeError(f"{who}() got {what} {texts}{end}")
 
 
-def find_advice(name: str, ours: Iterable[str]) -> str:
+def _advise(name: str, table: Mapping[str, str], ours: Iterable[str]) -> str:
     """Return what to write in place of a keyword."""
+    if name in table:
+        return table[name]
+    known = sorted(ours)
+    close = _find_close(name, known)
+    return f"{close}=" if close else f"one of {join_names(known)}"
+
+
+def _advise_field(kind: str, name: str, fields: list[str]) -> str:
+    """Return what to write in place of a field: one of the object, or what the Loader takes."""
+    if name in FIELDS[kind]:
+        return f"give {FIELDS[kind][name]}"
+    if name in LOADER:
+        return f"it is of the Loader, give Loader({name}=...)"
     if name in ADVICE:
-        return ADVICE[name]
+        return f"give the Loader {ADVICE[name]}"
+    close = _find_close(name, fields)
+    return f"give {close}=" if close else "there is no such field"
+
+
+def _find_close(name: str, known: list[str]) -> str | None:
+    """Return the keyword that is spelled like `name`."""
     from difflib import get_close_matches
 
-    known = sorted(ours)
-    close = get_close_matches(name, known, 1)
-    return f"{close[0]}=" if close else f"one of {', '.join(f'{own}=' for own in known)}"
+    return next(iter(get_close_matches(name, known, 1)), None)

@@ -13,7 +13,7 @@ from arrowdl.loader._schema.vocabulary import make_empty
 from arrowdl.loader._skip.number_column import add_numbers, number_rows, number_spans
 from arrowdl.loader._skip.numbers import MISSING, SAMPLES, Place
 from arrowdl.loader._skip.stand_ins import Faults, StandIns, find_schema
-from arrowdl.loader._skipped import Report, Skipped, can_skip, describe, detach
+from arrowdl.loader._skipped import MissingRows, Skipped, can_skip, describe, detach
 from arrowdl.loader._sources.base import IndexedSource, UnitOrder
 from arrowdl.loader._sources.wrapped import WrappedSource
 
@@ -151,12 +151,12 @@ class NumberedSource(WrappedSource):
     def has_failures(self) -> bool:
         return bool(self.failures)
 
-    def report_missing(self, numbers: Sequence[int]) -> Report:
+    def report_missing(self, numbers: Sequence[int]) -> MissingRows:
         units = dict.fromkeys(
             bisect_right(self._starts, number - self._first) - 1 for number in numbers
         )
         entries = [self.describe_unit(unit) for unit in units]
-        return Report(len(numbers), entries, self.failures[list(units)[-1]])
+        return MissingRows(len(numbers), entries, self.failures[list(units)[-1]])
 
     def describe_unit(self, unit: int) -> Skipped:
         """Name a unit that could not be read."""

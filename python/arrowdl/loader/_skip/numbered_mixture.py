@@ -15,7 +15,7 @@ from arrowdl.loader._mixture.mixture import MixedSource
 from arrowdl.loader._skip.numbered import NumberedSource
 from arrowdl.loader._skip.numbers import Place
 from arrowdl.loader._skip.stand_ins import Faults
-from arrowdl.loader._skipped import Report
+from arrowdl.loader._skipped import MissingRows
 
 
 def number_mixture(
@@ -49,7 +49,7 @@ class NumberedMixture:
     def has_failures(self) -> bool:
         return any(source.has_failures for source in self._sources)
 
-    def report_missing(self, numbers: Sequence[int]) -> Report:
+    def report_missing(self, numbers: Sequence[int]) -> MissingRows:
         own: dict[int, list[int]] = {}
         for number in numbers:
             own.setdefault(self._find(number), []).append(number)

@@ -9,7 +9,7 @@ from contextlib import closing
 from arrowdl import _core
 from arrowdl.loader._skip.number_column import number_spans
 from arrowdl.loader._skip.numbers import MISSING, SAMPLES, Place
-from arrowdl.loader._skipped import Report
+from arrowdl.loader._skipped import MissingRows
 from arrowdl.loader._sources.stream import StreamSource
 
 
@@ -26,7 +26,7 @@ class NumberedStream(StreamSource):
         stream = self._inner.open(epoch)
         return _core.from_arrow_stream(number_spans(stream, 0, [(0, MISSING)]))
 
-    def report_missing(self, numbers: Sequence[int]) -> Report:
+    def report_missing(self, numbers: Sequence[int]) -> MissingRows:
         raise AssertionError("no row of a stream is missing")
 
     def locate(self, numbers: Sequence[int]) -> list[Place]:

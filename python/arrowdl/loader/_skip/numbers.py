@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from arrowdl import _core
-from arrowdl.loader._skipped import Report, Skipped, describe, find_ranges
+from arrowdl.loader._skipped import MissingRows, Skipped, describe, find_ranges
 
 MISSING = 2**62  # is added to the number of a row that could not be read
 SAMPLES = 16  # rows that are tried first
@@ -23,7 +23,7 @@ class Numbered(Protocol):
     def has_failures(self) -> bool:
         """Whether rows could not be read so far."""
 
-    def report_missing(self, numbers: Sequence[Any]) -> Report:
+    def report_missing(self, numbers: Sequence[Any]) -> MissingRows:
         """Say why the rows with `numbers`, of `strip_missing`, could not be read."""
 
     def locate(self, numbers: Sequence[Any]) -> list[Place]:
@@ -33,14 +33,14 @@ class Numbered(Protocol):
         """Yield rows that can be read, each an array, from several places of the source."""
 
 
-def report_failed(numbered: Numbered, numbers: Sequence[Any], error: Exception) -> Report:
+def report_failed(numbered: Numbered, numbers: Sequence[Any], error: Exception) -> MissingRows:
     """Return the report of a batch with rows of `numbers`, for which a transform failed."""
     rows: dict[str, list[int]] = {}
     for path, row in numbered.locate(numbers):
         rows.setdefault(path, []).append(row)
     text = describe(error)
     entries = [Skipped(path, find_ranges(own), text) for path, own in rows.items()]
-    return Report(len(numbers), entries, error)
+    return MissingRows(len(numbers), entries, error)
 
 
 def read_numbers(numbers: _core.DeviceArray) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from arrowdl.loader._skipped import Report, Skipped, renew
+from arrowdl.loader._skipped import MissingRows, Skipped, renew
 from arrowdl.loader._sources.base import Source, count_member_rows
 from arrowdl.loader._stats import Stats
 
@@ -50,7 +50,7 @@ class Tally:
         self._rows = 0
         self._known: set[Skipped] = set()
 
-    def add(self, report: Report) -> None:
+    def add(self, report: MissingRows) -> None:
         """Count what a batch lacks, and log what is new.
 
         Raises the exception of `report` if too many rows were skipped.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._settings.retries import Retries
+from arrowdl.loader._settings.storage import is_of_fsspec
 from arrowdl.loader._storage.disk_cache import DiskCache
 from arrowdl.loader._storage.readers import Stamp
 from arrowdl.loader._storage.retries import call_with_retries
@@ -186,17 +187,13 @@ def _wrap(filesystem: Any) -> Store:
         filesystem = filesystem.handler.fs
     if isinstance(filesystem, fs.FileSystem):
         return Store("", filesystem)
-    if not _is_of_fsspec(filesystem):
+    if not is_of_fsspec(filesystem):
         raise TypeError(
             f"Storage.filesystem={type(filesystem).__name__}: give a file system of pyarrow.fs or "
             "fsspec"
         )
     secrets = Secrets(find_secrets(getattr(filesystem, "storage_options", None) or {}))
     return Store("", fs.PyFileSystem(FsspecHandler(filesystem)), secrets=secrets)
-
-
-def _is_of_fsspec(filesystem: Any) -> bool:
-    return all(callable(getattr(filesystem, name, None)) for name in ("cat_file", "find", "info"))
 
 
 def _is_local(filesystem: Any) -> bool:
