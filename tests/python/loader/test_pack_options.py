@@ -259,7 +259,7 @@ def test_lengths_are_read_once_and_a_resume_reads_the_rest(
     read = DatasetSource.read
 
     def note(self: DatasetSource, units: Any, readers: int = 1) -> Any:
-        reads.append((self._query.columns, list(units)))
+        reads.append((self.scanner.query.columns, list(units)))
         return read(self, units, readers)
 
     monkeypatch.setattr(DatasetSource, "read", note)
