@@ -117,7 +117,7 @@ py::object Converter::convert(const DeviceArray& given) const {
       type.extension != Extension::kVariableShapeTensor) {
     return convert_struct(array);
   }
-  if (options_.has_by_column()) {
+  if (options_.by_column != nullptr) {
     raise_value_error("options by column are for the fields of a struct or a table, this is ",
                       to_string(type));
   }
@@ -169,10 +169,9 @@ py::object Converter::stack(const DeviceArray& array) const {
                       to_string(array.type()));
   }
   require_copy_allowed(array, "its fields have to be copied into one matrix");
-  const ByColumn* by_column = options_.by_column;
-  if (by_column != nullptr) check_columns(*by_column, array.type().children);
-  const bool casts =
-      options_.dtype != nullptr || (by_column != nullptr && by_column->dtype != nullptr);
+  const ColumnForms* by_column = options_.by_column;
+  if (by_column != nullptr) by_column->check_names(list_names(array.type().children));
+  const bool casts = options_.dtype != nullptr || (by_column != nullptr && by_column->casts());
   if (is_read_as_copy(array.device()) && (casts || find_kernels(array.device()) == nullptr)) {
     return for_copy_of(array).stack(copy_array(array, Device{}));
   }
@@ -217,17 +216,17 @@ py::object Converter::convert_column(const DeviceArray& array) const {
 
 py::object Converter::convert_struct(const DeviceArray& array) const {
   py::dict fields;
-  const bool by_column = options_.has_by_column();
-  if (by_column) check_columns(*options_.by_column, array.type().children);
   const std::vector<Type>& children = array.type().children;
+  const ColumnForms* by_column = options_.by_column;
+  if (by_column != nullptr) by_column->check_names(list_names(children));
   for (std::size_t i = 0; i < children.size(); ++i) {
     const char* name = children[i].name();
     const py::object key = intern_field_name(name);
     const auto index = static_cast<int64_t>(i);
     const py::object value =
-        by_column
-            ? with_options(options_.for_column(key.ptr())).convert_field_of(array, index, name)
-            : convert_field_of(array, index, name);
+        by_column == nullptr
+            ? convert_field_of(array, index, name)
+            : with_options(options_.for_column(name)).convert_field_of(array, index, name);
     if (PyDict_SetItem(fields.ptr(), key.ptr(), value.ptr()) != 0) throw py::error_already_set();
     if (fields.size() != i + 1) {
       raise_value_error("several fields are named \"", name,
@@ -343,7 +342,7 @@ DeviceArray Converter::cast_fields(const DeviceArray& array) const {
   std::vector<DeviceArray> fields;
   for (std::size_t i = 0; i < array.type().children.size(); ++i) {
     names.emplace_back(array.type().children[i].name());
-    Converter column = with_options(options_.for_column(py::str(names.back()).ptr()));
+    Converter column = with_options(options_.for_column(names.back()));
     column.options_.cast_which = CastWhich::kAll;
     DeviceArray field = read_field(array, static_cast<int64_t>(i));
     try {
@@ -363,15 +362,10 @@ DeviceArray Converter::cast_fields(const DeviceArray& array) const {
 /// The policies of the columns of a matrix.
 std::vector<Nulls> Converter::list_nulls(const DeviceArray& array) const {
   std::vector<Nulls> policies;
-  if (options_.by_column == nullptr || options_.by_column->nulls == nullptr) {
-    policies.assign(array.type().children.size(), value_nulls());
-    return policies;
-  }
   std::size_t masks = 0;
   for (const Type& field : array.type().children) {
-    const NullPolicy policy = options_.for_column(py::str(field.name()).ptr()).nulls;
-    masks += policy == NullPolicy::kMask ? 1 : 0;
-    policies.push_back(to_nulls(policy));
+    policies.push_back(to_nulls(options_.for_column(field.name()).nulls));
+    masks += policies.back() == Nulls::kKeep ? 1 : 0;
   }
   if (masks != 0 && masks != policies.size()) {
     raise_value_error(
@@ -379,20 +373,6 @@ std::vector<Nulls> Converter::list_nulls(const DeviceArray& array) const {
         "none");
   }
   return policies;
-}
-
-Nulls Converter::to_nulls(NullPolicy policy) {
-  switch (policy) {
-    case NullPolicy::kFill:
-      return Nulls::kFill;
-    case NullPolicy::kNan:
-      return Nulls::kNan;
-    case NullPolicy::kMask:
-      return Nulls::kKeep;
-    case NullPolicy::kRaise:
-      break;
-  }
-  return Nulls::kRaise;
 }
 
 /// Whether the tensors are copied from `from` to another device.

@@ -63,7 +63,6 @@ class Converter {
 
   bool is_masked() const { return options_.nulls == NullPolicy::kMask; }
   Nulls value_nulls() const { return to_nulls(options_.nulls); }
-  static Nulls to_nulls(NullPolicy policy);
   bool moves(const Device& from) const;
   void require_copy_allowed(const DeviceArray& array, const char* reason) const;
   Copy choose_copy(const DeviceArray& array) const;

@@ -122,7 +122,7 @@ py::object Converter::pad(const ListParts& parts) const {
   require_copy_allowed(parts.values, "its rows have to be padded");
   const Nulls nulls = is_masked() ? Nulls::kRaise : value_nulls();
   const Dtype& dtype = *describe_tensor(plain(element), 0).dtype;
-  const Padding padding = read_padding(options_, dtype);
+  const Padding padding = options_.read_padding(dtype);
   const auto read = [parts, nulls, padding](const Order& order) {
     return pad_list(parts, nulls, padding, order);
   };

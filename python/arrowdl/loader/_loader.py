@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
+from arrowdl import _core
 from arrowdl.loader._adapt import AdaptedReader
 from arrowdl.loader._checks import require_function
 from arrowdl.loader._epoch.packed import check_pack
@@ -40,7 +41,8 @@ from arrowdl.loader._skip.tally import check_left_out
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._storage.access import Access
 from arrowdl.loader._storage.disk_cache import open_cache
-from arrowdl.loader._types import Framework, NullsOption, RaggedOption, SourceLike
+from arrowdl.loader._types import Framework, SourceLike
+from arrowdl.typing import NullsLike, RaggedLike
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -183,8 +185,8 @@ class Loader(AdaptedReader):
         ranks: Ranks | None = None,
         framework: Framework = "torch",
         device: Any = None,
-        nulls: NullsOption = "raise",
-        ragged: RaggedOption = "jagged",
+        nulls: NullsLike = "raise",
+        ragged: RaggedLike = "jagged",
         dtype: Any = None,
         stack: bool | Mapping[str, Sequence[str]] | None = None,
         vocabulary: Mapping[str, Any] | None = None,
@@ -216,10 +218,7 @@ class Loader(AdaptedReader):
             storage=storage,
             drop_last=drop_last,
             pad_last=pad_last,
-            nulls=nulls,
-            ragged=ragged,
-            dtype=dtype,
-            stack=stack,
+            columns=_core.ColumnOptions(nulls=nulls, ragged=ragged, dtype=dtype, stack=stack),
             writable=writable,
             transform=transform,
             transform_arrow=transform_arrow,

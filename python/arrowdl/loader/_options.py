@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from arrowdl import _core
 from arrowdl.loader._checks import require_bool, require_int
-from arrowdl.loader._columns import ColumnOptions
 from arrowdl.loader._progress import check_bar
 from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._skipped import check_number_name
 from arrowdl.loader._stats import Stats
-from arrowdl.loader._types import Framework, NullsOption, RaggedOption, Stack
+from arrowdl.loader._types import Framework
 
 FRAMEWORKS: tuple[str, ...] = get_args(Framework)
 MASK = "valid"  # the column that pad_last adds
@@ -75,11 +74,8 @@ class Options:
     num_workers: int
     pad_last: bool
     sharding: Any
-    nulls: NullsOption
-    ragged: RaggedOption
-    dtype: Any = None
+    columns: _core.ColumnOptions
     writable: bool
-    stack: Stack | None
     transform: Callable[[Any], Any] | None
     transform_arrow: Callable[[Any], Any] | None = None
     pin_memory: bool
@@ -114,25 +110,19 @@ class Options:
         self._check_threads()
         if self.progress:
             check_bar()
-        if self.pad_last and (self.drop_last or self.stack is True):
+        if self.pad_last and (self.drop_last or self.columns.is_matrix):
             raise ValueError(
                 "pad_last=True keeps the last batch and adds a column; drop_last=True leaves that "
                 "batch out, and stack=True makes one matrix, which has no other column: give up "
                 "one of them"
             )
         self._check_rank()
-        self.columns: ColumnOptions = ColumnOptions(
-            nulls=self.nulls,
-            ragged=self.ragged,
-            dtype=self.dtype,
-        )
         if self.transform_arrow is not None and not callable(self.transform_arrow):
             raise TypeError(
                 f"transform_arrow={self.transform_arrow!r}: give a function of one record batch"
             )
         if self.transform is not None and not callable(self.transform):
             raise TypeError(f"transform={self.transform!r}: give a function of one batch")
-        self.stack = _read_stack(self.stack)
         self._check_pack()
 
     def with_buffer(self, rows: int) -> Options:
@@ -159,23 +149,7 @@ class Options:
             check_mask_name(names)
         if self.skips:
             check_number_name(names)
-        if self.columns.has_names:
-            self.columns.check_names(names, self.stack if isinstance(self.stack, Mapping) else ())
-        if not isinstance(self.stack, Mapping):
-            return
-        stacked = [column for columns in self.stack.values() for column in columns]
-        for column in stacked:
-            if column not in names:
-                raise ValueError(
-                    f'stack={self.stack!r}: "{column}" is not one of the columns that are read, '
-                    f"{list(names)}"
-                )
-        for name in self.stack:
-            if name in names and name not in stacked:
-                raise ValueError(
-                    f'stack={self.stack!r}: the batch has a column "{name}" that is not stacked: '
-                    "give the matrix another name"
-                )
+        self.columns.check_names(names)
 
     def _check_threads(self) -> None:
         if self.num_threads and self.num_workers:
@@ -195,7 +169,7 @@ class Options:
     def _check_pack(self) -> None:
         if self.pack is None:
             return
-        if self.stack:
+        if self.columns.stacks:
             raise ValueError(
                 "stack= joins columns of one value for each row, and the rows of "
                 "batching=Pack(...) are blocks of many: leave stack= out"
@@ -228,7 +202,7 @@ class Options:
             "num_threads": self.num_threads > 0,
             "prefetch": self.prefetch > 0 or self.num_workers > 0,
             "shuffle": self.shuffle,
-            "ragged": self.ragged != "jagged" or self.framework != "torch",
+            "ragged": not self.columns.is_jagged or self.framework != "torch",
             "cache": self.cache is not None,
         }
         return frozenset(name for name, is_given in given.items() if is_given)
@@ -428,18 +402,14 @@ class Options:
         if self.world_size is not None:
             self.find_batch_size(self.world_size)
 
-    def find_filled(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Return the columns whose nulls may become zero, and NaN, when they are decoded.
+    def fills(self, names: Sequence[str]) -> bool:
+        """Whether nulls of columns may become zero or NaN when they are decoded.
 
-        No columns where more than the conversion reads the nulls, or reads them otherwise.
+        They stay where more than the conversion reads them, or reads them otherwise.
         """
-        if self.transform_arrow is not None or self.columns.dtype is not None or self.skips:
-            return [], []
-        matrices = self.stack.items() if isinstance(self.stack, Mapping) else ()
-        found = {name: self.columns.choose_nulls(name, matrices) for name in names}
-        return [name for name in names if found[name] == "fill"], [
-            name for name in names if found[name] == "nan"
-        ]
+        if self.transform_arrow is not None or self.columns.casts or self.skips:
+            return False
+        return self.columns.fills(names)
 
     def find_device(self) -> _core.Device | None:
         """Return the device of the batches.
@@ -512,14 +482,3 @@ def check_mask_name(names: Sequence[str]) -> None:
             f'pad_last=True adds a column "{MASK}", and the source has one: rename it, or leave it '
             "out with columns="
         )
-
-
-def _read_stack(stack: Any) -> bool | dict[str, list[str]]:
-    if stack is None or isinstance(stack, bool):
-        return bool(stack)
-    if not isinstance(stack, Mapping):
-        raise TypeError(f'stack={stack!r}: give True, or names and their columns, {{"x": ["a"]}}')
-    for name, columns in stack.items():
-        if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
-            raise TypeError(f"stack={stack!r}: give a list of at least one column as {name!r}")
-    return {name: list(columns) for name, columns in stack.items()}

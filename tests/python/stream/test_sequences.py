@@ -319,7 +319,7 @@ def test_few_rows_are_read_ahead(strategy: Any) -> None:
         ({"pad_value": "x"}, TypeError, "pad_value='x'"),
         ({"pad_value": 2**80}, ValueError, "is no value of int64"),
         ({"pad_value": 1.5}, ValueError, "is no value of int64"),
-        ({"pad_value": {"labels": 1}}, ValueError, "names 'labels', and the columns are"),
+        ({"pad_value": {"labels": 1}}, ValueError, 'names "labels", and the columns are'),
         ({"add": ["seqlens"]}, ValueError, "packing adds"),
         ({"add": "position_ids"}, TypeError, "incompatible"),
         ({"aligned": ["id"]}, TypeError, 'column "id" is of string'),

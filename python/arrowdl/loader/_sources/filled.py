@@ -19,14 +19,13 @@ class FilledSource(WrappedSource):
     ----------
     source : IndexedSource
         Whose rows are decoded.
-    zeros, nans : sequence of str
-        Columns, as of `fill_nulls`.
+    columns : ColumnOptions
+        Their null policies.
     """
 
-    def __init__(self, source: IndexedSource, zeros: Sequence[str], nans: Sequence[str]) -> None:
+    def __init__(self, source: IndexedSource, columns: _core.ColumnOptions) -> None:
         super().__init__(source)
-        self._zeros = zeros
-        self._nans = nans
+        self._columns = columns
 
     def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
         return self._fill(super().read(units, readers))
@@ -37,4 +36,4 @@ class FilledSource(WrappedSource):
         return self._fill(super().read_rows(start, stop, order, readers))
 
     def _fill(self, stream: _core.DeviceStream) -> _core.DeviceStream:
-        return _core.fill_nulls(stream, self._zeros, self._nans)
+        return _core.fill_nulls(stream, self._columns)
