@@ -5,6 +5,7 @@
 #include "arrowdl/stream.hpp"
 #include "arrowdl/version.hpp"
 #include "classes/async_receiver.hpp"
+#include "classes/column_options.hpp"
 #include "classes/device.hpp"
 #include "classes/device_array.hpp"
 #include "classes/device_stream.hpp"
@@ -51,6 +52,7 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used(),
   }));
   register_device(m);
   register_schema(m);
+  register_column_options(m);
   register_device_array(m);
   register_device_stream(m);
   register_async_receiver(m);

@@ -13,8 +13,6 @@ from arrowdl.typing import (
     DtypeLike,
     MaskLike,
     NullsLike,
-    PaddedForm,
-    RaggedForm,
     RaggedLike,
     SupportsArrowSchema,
     TensorLike,
@@ -204,7 +202,7 @@ class DeviceStream:
         prefetch: int = 2,
         writable: bool = True,
         nulls: NullsLike = "raise",
-        ragged: RaggedLike | PaddedForm | Mapping[str, RaggedForm | PaddedForm] = "jagged",
+        ragged: RaggedLike = "jagged",
         dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
         stack: bool | Mapping[str, Sequence[str]] | None = None,
         layout: Literal["auto", "fixed_shape_tensor", "list"] = "auto",
@@ -212,6 +210,33 @@ class DeviceStream:
     ) -> DeviceStream: ...
     def prefetch(self, depth: int = 2) -> DeviceStream: ...
     def close(self) -> None: ...
+
+@final
+class ColumnOptions:
+    def __init__(
+        self,
+        nulls: NullsLike = "raise",
+        ragged: RaggedLike = "jagged",
+        dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
+        stack: bool | Mapping[str, Sequence[str]] | None = None,
+    ) -> None: ...
+    @property
+    def has_names(self) -> bool: ...
+    @property
+    def casts(self) -> bool: ...
+    @property
+    def is_jagged(self) -> bool: ...
+    @property
+    def is_matrix(self) -> bool: ...
+    @property
+    def stacks(self) -> bool: ...
+    @property
+    def pad_to_multiple(self) -> int: ...
+    def pads(self, column: str) -> bool: ...
+    def may_pad(self, column: str) -> bool: ...
+    def find_max_length(self, column: str) -> int | None: ...
+    def fills(self, columns: Sequence[str]) -> bool: ...
+    def check_names(self, columns: Sequence[str]) -> None: ...
 
 @final
 class AsyncReceiver:
@@ -287,7 +312,7 @@ def from_arrow_stream(obj: ArrowLike | Iterable[ArrowLike], /) -> DeviceStream: 
 def flatten_cu_seqlens(column: ArrowLike, /) -> DeviceArray: ...
 def chain(arrays: Sequence[DeviceArray]) -> DeviceStream: ...
 def interleave(streams: Sequence[DeviceStream], rows: int, skip: int = 0) -> DeviceStream: ...
-def fill_nulls(stream: DeviceStream, zeros: Sequence[str], nans: Sequence[str]) -> DeviceStream: ...
+def fill_nulls(stream: DeviceStream, options: ColumnOptions) -> DeviceStream: ...
 def mix(streams: Sequence[DeviceStream], phases: Sequence[Sequence[int]]) -> DeviceStream: ...
 def open_later(opener: Callable[[], DeviceStream]) -> DeviceStream: ...
 def read_arrays(iterator: Iterator[Any], schema: Any, device_type: int) -> DeviceStream: ...
@@ -317,7 +342,7 @@ def to_torch(
     *,
     nulls: NullsLike = "raise",
     ragged: RaggedLike = "jagged",
-    stack: bool = False,
+    stack: bool | Mapping[str, Sequence[str]] | None = False,
     device: DeviceLike | None = None,
     copy: bool | None = None,
     dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
@@ -347,7 +372,7 @@ def to_jax(
     *,
     nulls: NullsLike = "raise",
     ragged: RaggedLike = "jagged",
-    stack: bool = False,
+    stack: bool | Mapping[str, Sequence[str]] | None = False,
     device: DeviceLike | None = None,
     copy: bool | None = None,
     dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
@@ -377,7 +402,7 @@ def to_numpy(
     *,
     nulls: NullsLike = "raise",
     ragged: RaggedLike = "jagged",
-    stack: bool = False,
+    stack: bool | Mapping[str, Sequence[str]] | None = False,
     device: DeviceLike | None = None,
     copy: bool | None = None,
     dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
@@ -385,7 +410,6 @@ def to_numpy(
     max_length: int | Mapping[str, int] | None = None,
     pad_to_multiple: int | None = None,
 ) -> Any: ...
-def dtype_name(dtype: DtypeLike) -> str: ...
 def list_columns(schema: SupportsArrowSchema) -> list[str] | None: ...
 def make_struct(names: Sequence[str], arrays: Sequence[Any]) -> DeviceArray: ...
 def make_list(values: Any, offsets: Any) -> DeviceArray: ...

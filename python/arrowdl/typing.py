@@ -146,10 +146,6 @@ NullPolicy: TypeAlias = Literal["raise", "fill", "nan", "mask"]
 NullsLike: TypeAlias = "NullPolicy | Mapping[str, NullPolicy]"
 """What becomes of nulls: one policy, or that of each column."""
 
-RaggedForm: TypeAlias = Literal["jagged", "padded", "offsets"]
-RaggedLike: TypeAlias = "RaggedForm | Mapping[str, RaggedForm]"
-"""What becomes of lists: one form, or that of each column."""
-
 
 class PaddedForm(Protocol):
     """`Padded`: how rows of lists are padded."""
@@ -161,6 +157,10 @@ class PaddedForm(Protocol):
     @property
     def multiple(self) -> int | None: ...
 
+
+RaggedForm: TypeAlias = "Literal['jagged', 'padded', 'offsets'] | PaddedForm"
+RaggedLike: TypeAlias = "RaggedForm | Mapping[str, RaggedForm]"
+"""What becomes of lists: one form, or that of each column."""
 
 DtypeLike: TypeAlias = Any
 """What names a dtype: ``"float32"``, ``torch.float32``, ``np.float32``, ``jnp.float32``."""

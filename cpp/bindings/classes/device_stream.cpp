@@ -16,6 +16,7 @@
 #include "arrowdl/cast_to_schema.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/pack.hpp"
+#include "classes/column_options.hpp"
 #include "classes/device.hpp"
 #include "classes/device_stream_docs.hpp"
 #include "classes/pack_options.hpp"
@@ -304,10 +305,15 @@ DeviceStream interleave_streams(const std::vector<py::object>& streams, int64_t 
   return DeviceStream(interleave(take_streams(streams), rows, skip));
 }
 
-DeviceStream fill_stream(DeviceStream& self, const std::vector<std::string>& zeros,
-                         const std::vector<std::string>& nans) {
-  return adapt(self,
-               [&](OwnedStream&& stream) { return fill_nulls(std::move(stream), zeros, nans); });
+DeviceStream fill_stream(DeviceStream& self, const py::object& options) {
+  const ColumnOptions& columns = find_column_options(options.ptr());
+  return adapt(self, [&](OwnedStream&& stream) {
+    std::vector<Nulls> nulls;
+    for (const Type& field : stream->schema()->type.children) {
+      nulls.push_back(to_nulls(columns.find_null_policy(field.name())));
+    }
+    return fill_nulls(std::move(stream), nulls);
+  });
 }
 
 /// A phase is its rows, and then stream, weight and progress of each share.
@@ -430,11 +436,11 @@ void register_device_stream(py::module_& m) {
         "interleave(streams, rows, skip=0)\n--\n\nReturn a stream of `rows` rows of each "
         "DeviceStream in turn, in new memory; between its turns, each loses `skip` rows.");
   m.def(
-      "fill_nulls", &fill_stream, py::arg("stream"), py::arg("zeros"), py::arg("nans"),
-      "fill_nulls(stream, zeros, nans)\n--\n\nReturn a stream with zero in place of the nulls of "
-      "the "
-      "columns `zeros`, and NaN in `nans`, if these are of numbers. Its memory must have no other "
-      "user: it is written to.");
+      "fill_nulls", &fill_stream, py::arg("stream"), py::arg("options"),
+      "fill_nulls(stream, options)\n--\n\nReturn a stream with zero or NaN in place of the nulls "
+      "of "
+      "columns of numbers, as `options`, a ColumnOptions, say. Its memory must have no other user: "
+      "it is written to.");
   m.def("mix", &mix_streams, py::arg("streams"), py::arg("phases"),
         "mix(streams, phases)\n--\n\nReturn a stream of the rows of DeviceStreams in turn, in new "
         "memory. A phase is a list: its rows, and the index, weight and progress of each stream.");

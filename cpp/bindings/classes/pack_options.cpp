@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "arrowdl/error.hpp"
-#include "export/convert_options.hpp"
+#include "export/read_column_options.hpp"
 #include "support/arguments.hpp"
 
 namespace arrowdl::python {
@@ -20,16 +20,14 @@ constexpr std::pair<const char*, LongSequence> kLong[] = {{"split", LongSequence
                                                           {"raise", LongSequence::kRaise}};
 
 /// The padding of a column. Zeros, of which every type has some, are nothing to read.
-void read_pack_padding(const ConvertOptions& options, const PackedColumn& column, const Type& type,
+void read_pack_padding(const ColumnForm& form, const PackedColumn& column, const Type& type,
                        PackOptions* pack) {
-  const int is_set = options.pad_value == nullptr ? 0 : PyObject_IsTrue(options.pad_value);
-  if (is_set == 0) return;
+  if (form.pad_value == nullptr || form.pad_value->is_zero()) return;
   if (column.dtype == nullptr) {
-    raise_value_error("pad_value=", py::repr(options.pad_value).cast<std::string>(),
-                      " is not a value of column \"", type.name(), "\", ", to_string(type),
-                      ": give 0, or a mapping from column names to values");
+    raise_value_error(form.pad_value->text, " is not a value of column \"", type.name(), "\", ",
+                      to_string(type), ": give 0, or a mapping from column names to values");
   }
-  pack->padding.push_back({column.column, read_padding(options, *column.dtype).element});
+  pack->padding.push_back({column.column, form.read_padding(*column.dtype).element});
 }
 
 }  // namespace
@@ -41,19 +39,16 @@ void read_pack_options(const Type& type, const PackArguments& arguments, PackOpt
   if (options->has_aligned) options->aligned = *arguments.aligned;
   const auto [row, value, block] = arguments.resume_from;
   options->from = {row, value, block};
-  ConvertArguments given{};
+  ColumnArguments given;
   const py::str padded("padded");  // rows that are padded have a pad_value
   given.ragged = padded.ptr();
   given.pad_value = arguments.pad_value.ptr();
-  ConvertOptions convert;
-  ByColumn by_column;
-  read_options(given, &convert, &by_column);
+  const ColumnForms forms = read_column_options(given).forms;
   const std::vector<PackedColumn> columns = find_packed_columns(type, *options);
-  check_columns(by_column, type.children);
+  forms.check_names(list_names(type.children));
   for (const PackedColumn& column : columns) {
     const Type& child = type.children[column.column];
-    const py::str name(child.name());
-    read_pack_padding(convert.for_column(name.ptr()), column, child, options);
+    read_pack_padding(forms.for_column(child.name()), column, child, options);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "convert/array_as_tensor.hpp"
 #include "export/converter.hpp"
 #include "support/objects.hpp"
+#include "util/explained_error.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -71,17 +72,15 @@ bool is_gathered(const DeviceArray& values, const DeviceArray& lists) {
 /// The values and offsets of `array`. A null row has no values. Raises if the null policy allows no
 /// null rows.
 ListParts Converter::split(const DeviceArray& array) const {
-  if (options_.nulls == NullPolicy::kRaise && array.has_nulls()) {
-    raise_buffer_error("the array of ", to_string(array.type()),
-                       " has null rows: use "
-                       "nulls=\"fill\" to make them empty, nulls=\"mask\" to get a mask too, or "
-                       "drop them first");
+  if (options.nulls == NullPolicy::kRaise && array.has_nulls()) {
+    raise_nulls_error(
+        "nulls=\"fill\" to make them empty, nulls=\"mask\" to get a mask too, or drop them first",
+        "the array of ", to_string(array.type()), " has null rows");
   }
-  if (options_.nulls == NullPolicy::kNan && array.has_nulls()) {
-    raise_buffer_error("nulls=\"nan\" has no meaning for the null rows of ",
-                       to_string(array.type()),
-                       ": use nulls=\"fill\" to make them empty, or "
-                       "nulls=\"mask\" to get a mask");
+  if (options.nulls == NullPolicy::kNan && array.has_nulls()) {
+    raise_nulls_error("nulls=\"fill\" to make them empty, or nulls=\"mask\" to get a mask",
+                      "nulls=\"nan\" has no meaning for the null rows of ",
+                      to_string(array.type()));
   }
   return split_list(array, true);
 }
@@ -91,7 +90,8 @@ py::object Converter::convert_list(const DeviceArray& array) const {
   try {
     py::object rows = convert_parts(parts, array);
     return with_row_mask(std::move(rows), array);
-  } catch (const UnfitValue& error) {
+  } catch (const ExplainedError& error) {
+    if (error.row() < 0) throw;
     throw error.at_row(find_list_row(parts.offsets, error.row()));
   }
 }
@@ -99,16 +99,16 @@ py::object Converter::convert_list(const DeviceArray& array) const {
 /// The values are cast before they are padded or wrapped.
 py::object Converter::convert_parts(const ListParts& parts, const DeviceArray& array) const {
   const bool is_text = is_binary(array.type());
-  if (options_.dtype != nullptr && is_text && options_.cast_which == CastWhich::kAll) {
+  if (options.dtype != nullptr && is_text && options.cast_which == CastWhich::kAll) {
     raise_value_error("dtype= is for numbers, not for the bytes of ", to_string(array.type()),
                       ": leave the column out of dtype=");
   }
-  if (options_.dtype == nullptr || !(is_text || casts(parts.values.type()))) {
-    return options_.ragged == Ragged::kPadded ? pad(parts) : jag(parts, array);
+  if (options.dtype == nullptr || !(is_text || casts(parts.values.type()))) {
+    return options.ragged == Ragged::kPadded ? pad(parts) : jag(parts, array);
   }
   const Converter after = after_cast();
   const ListParts made{is_text ? parts.values : cast(parts.values), parts.offsets};
-  return options_.ragged == Ragged::kPadded ? after.pad(made) : after.jag(made, array);
+  return options.ragged == Ragged::kPadded ? after.pad(made) : after.jag(made, array);
 }
 
 py::object Converter::pad(const ListParts& parts) const {
@@ -120,34 +120,33 @@ py::object Converter::pad(const ListParts& parts) const {
   require_whole(parts.values);
   require_unpacked(parts.values.type());
   require_copy_allowed(parts.values, "its rows have to be padded");
-  const Nulls nulls = is_masked() ? Nulls::kRaise : value_nulls();
+  const Nulls element_nulls = is_masked() ? Nulls::kRaise : nulls();
   const Dtype& dtype = *describe_tensor(plain(element), 0).dtype;
-  const Padding padding = read_padding(options_, dtype);
-  const auto read = [parts, nulls, padding](const Order& order) {
-    return pad_list(parts, nulls, padding, order);
+  const Padding padding = options.read_padding(dtype);
+  const auto read = [parts, element_nulls, padding](const Order& order) {
+    return pad_list(parts, element_nulls, padding, order);
   };
   const auto measure = [parts, most = padding.max_length](const Order& order) {
     return list_lengths(parts, most, order);
   };
   if (is_host_readable(parts.values.device())) {
-    return py::make_tuple(make(read(Order{})), make_offsets(measure(Order{})));
+    return py::make_tuple(host().make(read(Order{})), host().make_offsets(measure(Order{})));
   }
-  return py::make_tuple(
-      make_on_device(parts.values, dtype, read),
-      make_on_device(framework_.from_offsets, parts.offsets, *find_dtype("int64"), measure));
+  return py::make_tuple(device().make(parts.values, dtype, read),
+                        device().make_offsets(parts.offsets, *find_dtype("int64"), measure));
 }
 
 py::object Converter::jag(const ListParts& parts, const DeviceArray& lists) const {
   const py::object values = convert_elements(parts.values, lists);
   const py::object offsets = convert_offsets(parts.offsets);
-  if (options_.ragged == Ragged::kOffsets) return py::make_tuple(values, offsets);
+  if (options.ragged == Ragged::kOffsets) return py::make_tuple(values, offsets);
   return checked(
-      PyObject_CallFunctionObjArgs(framework_.make_jagged, values.ptr(), offsets.ptr(), nullptr));
+      PyObject_CallFunctionObjArgs(framework.make_jagged, values.ptr(), offsets.ptr(), nullptr));
 }
 
 /// Converts tensors of variable shape. A row is null if the struct, its data or its shape is.
 py::object Converter::convert_variable(const DeviceArray& array) const {
-  if (options_.ragged == Ragged::kPadded) {
+  if (options.ragged == Ragged::kPadded) {
     raise_buffer_error(
         "ragged=\"padded\" pads lists, and the rows of ", to_string(array.type()),
         " differ in several dimensions: use ragged=\"jagged\" or ragged=\"offsets\"");
@@ -156,14 +155,12 @@ py::object Converter::convert_variable(const DeviceArray& array) const {
   const DeviceArray shape_field = array.field(1);
   const DeviceArray rows = array.field(0).with_nulls_of(shape_field);
   const ListParts parts = split(rows);
-  ToDlpackOptions options;
-  options.nulls = Nulls::kFill;
-  options.as_cpu = array.device().type != kDLCPU;
-  options.copy = choose_copy(shape_field);
-  OwnedTensor shapes = export_elements(shape_field.with_nulls_of(rows), options);
+  ToDlpackOptions filled;
+  filled.nulls = Nulls::kFill;
+  OwnedTensor shapes = host().export_elements(shape_field.with_nulls_of(rows), filled);
   check_variable_shapes(parts, shapes, *array.type().tensor);
   const std::vector<int64_t>& order = array.type().tensor->permutation;
-  if (options_.ragged == Ragged::kOffsets && changes_order(order)) {
+  if (options.ragged == Ragged::kOffsets && changes_order(order)) {
     raise_buffer_error("a permuted ", to_string(array.type()),
                        " cannot become (values, offsets, shapes), which have no permutation: use "
                        "to_torch(ragged=\"jagged\"), or convert its fields \"data\" and \"shape\"");
@@ -172,17 +169,18 @@ py::object Converter::convert_variable(const DeviceArray& array) const {
   py::object values;
   try {
     values = convert_elements(parts.values, rows);
-  } catch (const UnfitValue& error) {
+  } catch (const ExplainedError& error) {
+    if (error.row() < 0) throw;
     throw error.at_row(find_list_row(parts.offsets, error.row()));
   }
   const py::object offsets = convert_offsets(parts.offsets);
-  const py::object shape_object = make(std::move(shapes));
-  py::object tensors = options_.ragged == Ragged::kOffsets
+  const py::object shape_object = host().make(std::move(shapes));
+  py::object tensors = options.ragged == Ragged::kOffsets
                            ? py::make_tuple(values, offsets, shape_object)
                            : checked(PyObject_CallFunctionObjArgs(
-                                 framework_.make_variable, values.ptr(), offsets.ptr(),
+                                 framework.make_variable, values.ptr(), offsets.ptr(),
                                  shape_object.ptr(), permutation.ptr(), nullptr));
-  return with_mask(std::move(tensors), [&] { return to_row_mask(rows); });
+  return with_row_mask(std::move(tensors), rows);
 }
 
 /// Converts the elements of ragged rows. With nulls="mask" the mask is of the rows, so no element
@@ -192,46 +190,45 @@ py::object Converter::convert_elements(const DeviceArray& values, const DeviceAr
   require_unpacked(values.type());
   const bool is_new = is_gathered(values, lists);
   if (is_new) require_copy_allowed(lists, "the values of its rows have to be gathered");
-  ConvertOptions options = is_new ? with_access_to_new().options_ : options_;
-  if (is_masked()) options.nulls = NullPolicy::kRaise;
-  return Converter(framework_, options).convert_field(values, "(list elements)");
+  Conversion conversion = is_new ? for_new() : static_cast<const Conversion&>(*this);
+  if (is_masked()) conversion.options.nulls = NullPolicy::kRaise;
+  conversion.parents.clear();
+  return Converter(std::move(conversion)).convert_field(values, "(list elements)");
 }
 
 void Converter::require_whole(const DeviceArray& elements) const {
   if (!is_masked() || !elements.has_nulls()) return;
-  raise_buffer_error(
-      "the elements of the lists have nulls, and the mask of a list array is of its rows: use "
-      "nulls=\"fill\" or \"nan\", or drop them first");
-}
-
-/// Exports offsets that `split` has made.
-OwnedTensor Converter::export_offsets(const DeviceArray& offsets, const Order& order,
-                                      bool moves_rows) const {
-  ToDlpackOptions options;
-  options.as_cpu = offsets.device().type != kDLCPU && is_host_readable(offsets.device());
-  options.order = order;
-  // Batches share offsets: the last one of a batch is the first one of the next. A caller that may
-  // write to its tensors gets a copy.
-  const bool is_shared = options_.access == Access::kShared || options_.access == Access::kInPlace;
-  if (!is_shared || moves_rows) options.copy = Copy::kAlways;
-  return to_dlpack(offsets, options);
+  raise_nulls_error(
+      "nulls=\"fill\" or \"nan\", or drop them first",
+      "the elements of the lists have nulls, and the mask of a list array is of its rows");
 }
 
 py::object Converter::convert_offsets(const DeviceArray& offsets) const {
-  if (is_host_readable(offsets.device())) return make_offsets(export_offsets(offsets, Order{}));
-  const bool moves_rows = must_move(offsets, view_as_tensor(offsets).view);
-  return make_on_device(framework_.from_offsets, offsets, *offsets.type().dtype,
-                        [offsets, moves_rows, converter = *this](const Order& order) {
-                          return converter.export_offsets(offsets, order, moves_rows);
-                        });
+  const bool is_here = is_host_readable(offsets.device());
+  const bool moves_rows = !is_here && device().must_move(offsets, view_as_tensor(offsets).view);
+  ToDlpackOptions exported;
+  exported.as_cpu = is_here && offsets.device().type != kDLCPU;
+  // Batches share offsets: the last one of a batch is the first one of the next. A caller that may
+  // write to its tensors gets a copy.
+  const bool is_shared = options.access == Access::kShared || options.access == Access::kInPlace;
+  if (!is_shared || moves_rows) exported.copy = Copy::kAlways;
+  const auto read = [offsets, exported](const Order& order) {
+    ToDlpackOptions ordered = exported;
+    ordered.order = order;
+    return to_dlpack(offsets, ordered);
+  };
+  if (is_here) return host().make_offsets(read(Order{}));
+  return device().make_offsets(offsets, *offsets.type().dtype, read);
 }
 
 /// `values`, or with nulls="mask" a pair of `values` and the mask of the rows of `array`.
 py::object Converter::with_row_mask(py::object values, const DeviceArray& array) const {
   if (!is_masked()) return values;
-  return py::make_tuple(std::move(values),
-                        make_of(array, *find_dtype("bool"),
-                                [array](const Order& order) { return to_row_mask(array, order); }));
+  const auto read = [array](const Order& order) { return to_row_mask(array, order); };
+  py::object mask = is_host_readable(array.device())
+                        ? host().make(read(Order{}))
+                        : device().make(array, *find_dtype("bool"), read);
+  return py::make_tuple(std::move(values), std::move(mask));
 }
 
 }  // namespace arrowdl::python

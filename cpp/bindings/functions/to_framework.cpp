@@ -9,15 +9,18 @@
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "cast/shape_lists.hpp"
+#include "classes/column_options.hpp"
 #include "classes/device.hpp"
 #include "compute/select_fields.hpp"
 #include "export/converter.hpp"
 #include "export/framework.hpp"
+#include "export/read_column_options.hpp"
 #include "functions/functions.hpp"
 #include "functions/tensor_block.hpp"
 #include "import/arrow.hpp"
 #include "import/pyarrow.hpp"
 #include "schema/find_columns.hpp"
+#include "stream/find_column.hpp"
 #include "support/arguments.hpp"
 #include "support/capsule.hpp"
 #include "support/device_array_object.hpp"
@@ -33,38 +36,18 @@ namespace py = pybind11;
 constexpr const char* kFunctionNames[] = {"to_torch", "to_jax", "to_numpy"};
 static_assert(std::size(kFunctionNames) == std::size(kFrameworkNames), "one per framework");
 
-/// The arguments that may be mappings by column.
-constexpr std::size_t kMappings[] = {1, 2, 7, 8, 9};
-
-/// Mappings, copied to dicts that no other code changes during the call.
-class Mappings {
- public:
-  /// Replaces such mappings among the arguments.
-  template <typename Values>
-  void replace(Values* values) {
-    for (const std::size_t i : kMappings) {
-      PyObject*& value = (*values)[i];
-      if (value == nullptr || PyUnicode_Check(value)) continue;
-      if (PyDict_Check(value)) {
-        dicts_.push_back(py::reinterpret_steal<py::dict>(checked(PyDict_Copy(value)).release()));
-      } else {
-        if (PyMapping_Check(value) == 0 || PyObject_HasAttrString(value, "keys") == 0) continue;
-        dicts_.push_back(py::dict(py::reinterpret_borrow<py::object>(value)));
-      }
-      value = dicts_.back().ptr();
-    }
-  }
-
- private:
-  std::vector<py::dict> dicts_;
+/// The arguments of to_torch, to_jax and to_numpy.
+struct Arguments {
+  PyObject* object;
+  ColumnArguments columns;
+  PyObject* device;
+  PyObject* copy;
+  PyObject* own;      ///< of arrowdl's own Python: the memory is nobody else's
+  PyObject* options;  ///< of arrowdl's own Python: a ColumnOptions in the place of `columns`
 };
 
-/// The keyword arguments of to_torch, to_jax and to_numpy.
-ConvertOptions read_all(const ConvertArguments& arguments, ByColumn* by_column,
-                        const char* framework) {
+ConvertOptions read_call(const Arguments& arguments, const char* framework) {
   ConvertOptions options;
-  read_options(arguments, &options, by_column);
-  if (arguments.stack != nullptr) options.stack = read_bool("stack", arguments.stack);
   if (arguments.device != nullptr && arguments.device != Py_None) {
     options.device = read_device(arguments.device, framework);
   }
@@ -104,11 +87,43 @@ DeviceArray read_columns(const DeviceArray& array, Copy copy) {
   return shape_lists(select_fields(array, columns, select_schema(array.type(), columns)), copy);
 }
 
-/// The tensors of `object`, as `options` say.
-PyObject* convert_object(std::size_t index, PyObject* object, ConvertOptions& options) {
+/// The fields `names` of a struct.
+DeviceArray select_named(const DeviceArray& array, const std::vector<std::string>& names) {
+  std::vector<int64_t> fields;
+  for (const std::string& name : names) fields.push_back(find_column(array.type(), name));
+  return select_fields(array, fields, select_schema(array.type(), fields));
+}
+
+/// Each matrix under its name, and then the columns in no matrix.
+py::object convert_matrices(const Framework& framework, const ConvertOptions& options,
+                            const ColumnOptions& columns, const DeviceArray& array) {
+  const std::vector<Type>& fields = array.type().children;
+  require_columns(array.type());
+  columns.check_names(list_names(fields));
+  py::dict batch;
+  for (const Matrix& matrix : columns.matrices) {
+    const Converter converter(framework, options.with_forms(matrix.forms));
+    batch[py::str(matrix.name)] = converter.stack(select_named(array, matrix.columns));
+  }
+  std::vector<int64_t> rest;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (!columns.is_stacked(fields[i].name())) rest.push_back(static_cast<int64_t>(i));
+  }
+  if (rest.empty()) return std::move(batch);
+  const DeviceArray others = select_fields(array, rest, select_schema(array.type(), rest));
+  const py::object tensors = Converter(framework, options.with_forms(columns.rest)).convert(others);
+  if (PyDict_Update(batch.ptr(), tensors.ptr()) != 0) throw py::error_already_set();
+  return std::move(batch);
+}
+
+/// The tensors of `object`, as `call` and `columns` say.
+PyObject* convert_object(std::size_t index, PyObject* object, const ConvertOptions& call,
+                         const ColumnOptions& columns) {
   const Framework& framework = find_framework(index);
-  if (options.nulls == NullPolicy::kRaise && !options.stack && options.dtype == nullptr &&
-      !options.has_by_column() && options.access == Access::kShared) {
+  ConvertOptions options = call.with_forms(columns.forms);
+  const bool is_stacked = columns.is_matrix || !columns.matrices.empty();
+  if (options.nulls == NullPolicy::kRaise && !is_stacked && options.dtype == nullptr &&
+      options.by_column == nullptr && options.access == Access::kShared) {
     if (OwnedTensor tensor = take_pyarrow_numbers(object)) {
       return Converter(framework, options).convert(std::move(tensor)).release().ptr();
     }
@@ -118,15 +133,18 @@ PyObject* convert_object(std::size_t index, PyObject* object, ConvertOptions& op
   const DeviceArray array = move_to(
       options, frame ? std::move(frame)
                      : read_columns(take_array_of(object, copy, kFunctionNames[index]), copy));
+  if (!columns.matrices.empty()) {
+    return convert_matrices(framework, options, columns, array).release().ptr();
+  }
   const Converter converter(framework, options);
-  py::object result = options.stack ? converter.stack(array) : converter.convert(array);
+  py::object result = columns.is_matrix ? converter.stack(array) : converter.convert(array);
   return result.release().ptr();
 }
 
 template <std::size_t index>
-const Parameters<11> framework_parameters(kFunctionNames[index],
+const Parameters<12> framework_parameters(kFunctionNames[index],
                                           {"obj", "nulls", "ragged", "stack", "device", "copy",
-                                           "_own", "dtype", "pad_value", "max_length",
+                                           "_own", "_options", "dtype", "pad_value", "max_length",
                                            "pad_to_multiple"},
                                           1, 1);
 
@@ -134,18 +152,17 @@ template <std::size_t index>
 PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
   return guarded([&] {
     if (n == 0) raise_type_error(kFunctionNames[index], "() needs an Arrow object");
-    if (n == 1 && names == nullptr) {
-      ConvertOptions options;
-      return convert_object(index, args[0], options);
+    if (n == 1 && names == nullptr) return convert_object(index, args[0], {}, {});
+    const auto values = framework_parameters<index>.read(args, n, names);
+    const Arguments arguments{
+        values[0], {values[1], values[2], values[8], values[3], values[9], values[10], values[11]},
+        values[4], values[5],
+        values[6], values[7]};
+    const ConvertOptions call = read_call(arguments, kFrameworkNames[index]);
+    if (arguments.options != nullptr) {
+      return convert_object(index, arguments.object, call, find_column_options(arguments.options));
     }
-    auto values = framework_parameters<index>.read(args, n, names);
-    Mappings mappings;
-    mappings.replace(&values);
-    ByColumn by_column;
-    ConvertOptions options = read_all({values[1], values[2], values[3], values[4], values[5],
-                                       values[7], values[8], values[9], values[10], values[6]},
-                                      &by_column, kFrameworkNames[index]);
-    return convert_object(index, values[0], options);
+    return convert_object(index, arguments.object, call, read_column_options(arguments.columns));
   });
 }
 
@@ -199,13 +216,13 @@ py::object list_columns(const py::object& schema) {
   "    make each tensor a pair (values, mask), where the mask is True for valid values. A "        \
   "mapping has\n"                                                                                  \
   "    the policies of columns by name; other columns raise.\n"                                    \
-  "ragged : {'jagged', 'padded', 'offsets'} or mapping of str to these\n"                          \
+  "ragged : {'jagged', 'padded', 'offsets'}, Padded, or mapping of str to these\n"                 \
   "    Lists, strings and binary as " ragged                                                       \
   ",\n"                                                                                            \
   "    or as (padded, lengths) with zeros after each row's end, or as (values, offsets).\n"        \
-  "stack : bool\n"                                                                                 \
+  "stack : bool or mapping of str to lists of str\n"                                               \
   "    The fields of a struct as one matrix (rows, columns); they must have one dtype, or\n"       \
-  "    `dtype`.\n"                                                                                 \
+  "    `dtype`. A mapping has the columns of each of several matrices.\n"                          \
   "device : Device, str, tuple, device object or None\n"                                           \
   "    The device of the tensors, as in `DeviceArray.to`; data on another device is copied. The\n" \
   "    framework allocates the memory for data that the CPU can read. None: the device of "        \
@@ -259,11 +276,6 @@ void register_to_framework(py::module_& m) {
   m.def("read_tensors", &read_tensors, py::arg("block"), py::arg("table"), py::arg("frameworks"),
         "Return the tensors that a `TensorBlock` wrote, as views of `block`, an array of its bytes "
         "on any device. `frameworks` names the framework of each; None for those left out.");
-  m.def(
-      "dtype_name", [](const py::object& dtype) { return read_dtype(dtype.ptr())->name; },
-      py::arg("dtype"),
-      "The name of a dtype that numbers are cast to, given as that name or as a dtype of torch, "
-      "NumPy or JAX.");
   if (PyModule_AddFunctions(m.ptr(), to_framework_functions) != 0) throw py::error_already_set();
 }
 

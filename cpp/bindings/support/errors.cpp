@@ -3,10 +3,12 @@
 
 #include <pybind11/pybind11.h>
 
-#include <cstring>
 #include <new>
+#include <string_view>
 
 #include "arrowdl/error.hpp"
+#include "support/objects.hpp"
+#include "util/explained_error.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -34,13 +36,36 @@ PyObject* exception_of(ErrorKind kind) noexcept {
 }
 
 /// Messages contain names and formats of foreign structs, which may hold any bytes.
+py::object decode(std::string_view text) {
+  return checked(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+}
+
+py::object decode_or_none(std::string_view text) {
+  return text.empty() ? py::none() : decode(text);
+}
+
+/// The parts of the message as attributes of the exception.
+void set_parts(const py::object& exception, const ExplainedError& error) {
+  exception.attr("column") = decode_or_none(error.column());
+  exception.attr("row") = error.row() < 0 ? py::object(py::none()) : py::int_(error.row());
+  exception.attr("reason") = decode(error.reason());
+  exception.attr("hint") = decode_or_none(error.hint().text);
+  exception.attr("option") = decode_or_none(error.hint().option);
+}
+
 void set_error(const Error& error) noexcept {
-  const char* text = error.what();
-  PyObject* message =
-      PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::strlen(text)), "backslashreplace");
-  if (message == nullptr) return;
-  PyErr_SetObject(exception_of(error.kind()), message);
-  Py_DECREF(message);
+  try {
+    PyObject* const type = exception_of(error.kind());
+    const py::object exception = checked(PyObject_CallOneArg(type, decode(error.what()).ptr()));
+    const auto* parts = dynamic_cast<const ExplainedError*>(&error);
+    if (parts != nullptr) set_parts(exception, *parts);
+    PyErr_SetObject(type, exception.ptr());
+  } catch (py::error_already_set& failure) {
+    failure.restore();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "arrowdl/allocator.hpp"
 #include "arrowdl/cast_to_schema.hpp"
 #include "arrowdl/device_array.hpp"
+#include "arrowdl/nulls.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 
@@ -107,12 +108,11 @@ void check_chunk(const ParsedSchema& schema, int32_t device_type, const DeviceAr
 /// names that are missing or ambiguous, TypeError unless the stream is of structs.
 OwnedStream select_columns(OwnedStream&& stream, const std::vector<std::string>& names);
 
-/// Writes zero in place of the nulls of the fields `zeros` of a stream of structs, and NaN in place
-/// of those of `nans`: its arrays are in memory that may be written to and has no other user.
-/// Fields that are not there, and others than of numbers, for `nans` of floating-point numbers,
-/// stay as they are, and so do rows of another device than the CPU.
-OwnedStream fill_nulls(OwnedStream&& stream, const std::vector<std::string>& zeros,
-                       const std::vector<std::string>& nans);
+/// Writes zero or NaN in place of the nulls of a stream of structs, as `nulls` says for each field:
+/// its arrays are in memory that may be written to and has no other user. Fields of other policies,
+/// and others than of numbers, for NaN of floating-point numbers, stay as they are, and so do rows
+/// of another device than the CPU.
+OwnedStream fill_nulls(OwnedStream&& stream, const std::vector<Nulls>& nulls);
 
 /// Arrays of `batch_size` rows; the last array has the rest, and `drop_last` drops it if it is
 /// smaller. Rows of one array are a slice, rows of several arrays are copied once. Raises

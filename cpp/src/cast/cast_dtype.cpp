@@ -59,9 +59,8 @@ template <typename Number>
   } else if (is_integer && std::floor(number) != number) {
     reason = " is not a whole number, and dtype= is ";
   }
-  throw UnfitValue(
-      row, show(value),
-      concat(reason, dtype.name, ": choose a dtype that holds it, or change the value first"));
+  throw UnfitValue(row, show(value), concat(reason, dtype.name),
+                   {"dtype", "", "choose a dtype that holds it, or change the value first"});
 }
 
 /// Whether a row is in no null list.
@@ -183,7 +182,8 @@ DeviceArray cast_lists(const DeviceArray& array, const Dtype& dtype, CastWhich w
   try {
     made = cast_rows(values, dtype, which,
                      [&](int64_t i) { return is_valid[i / size] && is_read(i / size); });
-  } catch (const UnfitValue& error) {
+  } catch (const ExplainedError& error) {
+    if (error.row() < 0) throw;
     throw error.at_row(error.row() / size);
   }
   if (made.storage() == values.storage()) return array;

@@ -8,33 +8,21 @@
 
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "util/explained_error.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 
 /// A value that a dtype cannot hold, with the row of the array that was cast.
-class UnfitValue : public Error {
+class UnfitValue : public ExplainedError {
  public:
-  UnfitValue(int64_t row, std::string value, std::string reason, std::string field = {})
-      : Error(ErrorKind::kValue, concat(field, "row ", row, ": ", value, reason)),
-        row_(row),
-        value_(std::move(value)),
-        reason_(std::move(reason)),
-        field_(std::move(field)) {}
-  int64_t row() const noexcept { return row_; }
+  UnfitValue(int64_t row, std::string value, const std::string& reason, Hint hint)
+      : ExplainedError(ErrorKind::kValue, value + reason, std::move(hint), row),
+        value_(std::move(value)) {}
   /// The value, as text.
   const std::string& value() const noexcept { return value_; }
-  /// The same of row `row` of an array around it.
-  UnfitValue at_row(int64_t row) const { return UnfitValue(row, value_, reason_, field_); }
-  /// The same in a field of a struct.
-  UnfitValue in_field(const std::string& name) const {
-    return UnfitValue(row_, value_, reason_, concat("field \"", name, "\": ", field_));
-  }
 
  private:
-  int64_t row_;
   std::string value_;
-  std::string reason_;
-  std::string field_;
 };
 
 /// Which values cast_dtype casts.

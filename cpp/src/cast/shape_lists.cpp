@@ -16,6 +16,7 @@
 #include "cast/misfit.hpp"
 #include "schema/copy_schema.hpp"
 #include "schema/layout_families.hpp"
+#include "util/explained_error.hpp"
 #include "util/overflow.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
@@ -148,7 +149,7 @@ DeviceArray shape_fields(const DeviceArray& array, Copy copy) {
       try {
         child = shape_rows(child.with_nulls_of(array), copy);
       } catch (const Error& error) {
-        throw Error(error.kind(), concat("field \"", child.type().name(), "\": ", error.what()));
+        throw name_field(error, child.type().name());
       }
       ArrowSchema* const field = schema->children[i];
       field->release(field);

@@ -3,13 +3,8 @@
 
 #include <algorithm>
 
-#include "compute/gather_binary.hpp"
-#include "compute/gather_binary_views.hpp"
-#include "compute/gather_dense_unions.hpp"
-#include "compute/gather_elements.hpp"
-#include "compute/gather_indices.hpp"
-#include "compute/gather_lists.hpp"
-#include "compute/gather_runs.hpp"
+#include "compute/elements.hpp"
+#include "compute/gather_layouts.hpp"
 #include "compute/selection.hpp"
 #include "util/bitmap_writer.hpp"
 #include "util/reserve.hpp"

@@ -1,11 +1,10 @@
 // Gathers the type ids and offsets of dense unions.
-#include "compute/gather_dense_unions.hpp"
-
 #include <algorithm>
 
 #include "compute/allocate_elements.hpp"
-#include "compute/gather_elements.hpp"
-#include "compute/gather_offsets.hpp"
+#include "compute/elements.hpp"
+#include "compute/gather_layouts.hpp"
+#include "compute/offsets.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {

@@ -1,6 +1,4 @@
 // Gathers the indices of dictionary arrays and unifies their dictionaries.
-#include "compute/gather_indices.hpp"
-
 #include <limits>
 #include <string>
 #include <string_view>
@@ -8,8 +6,9 @@
 
 #include "arrowdl/error.hpp"
 #include "compute/allocate_elements.hpp"
+#include "compute/elements.hpp"
 #include "compute/encoded_rows.hpp"
-#include "compute/gather_elements.hpp"
+#include "compute/gather_layouts.hpp"
 #include "compute/same_memory.hpp"
 #include "util/visit_integer.hpp"
 

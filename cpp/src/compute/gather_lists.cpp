@@ -1,10 +1,9 @@
 // Gathers the offsets of lists and list views.
-#include "compute/gather_lists.hpp"
-
 #include <algorithm>
 
 #include "compute/allocate_elements.hpp"
-#include "compute/gather_offsets.hpp"
+#include "compute/gather_layouts.hpp"
+#include "compute/offsets.hpp"
 #include "schema/layout.hpp"
 
 ARROWDL_BEGIN_NAMESPACE

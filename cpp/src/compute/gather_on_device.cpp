@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "arrowdl/error.hpp"
-#include "compute/gather_offsets.hpp"
+#include "compute/offsets.hpp"
 #include "compute/rows_on_device.hpp"
 #include "compute/same_memory.hpp"
 #include "compute/selection.hpp"

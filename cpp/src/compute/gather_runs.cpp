@@ -1,11 +1,10 @@
 // Gathers the run ends of run-end encoded arrays.
-#include "compute/gather_runs.hpp"
-
 #include <limits>
 
 #include "array/run_ends.hpp"
 #include "arrowdl/error.hpp"
 #include "compute/allocate_elements.hpp"
+#include "compute/gather_layouts.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "compute/allocate_elements.hpp"
+#include "compute/elements.hpp"
 #include "compute/selection.hpp"
-#include "compute/take_elements.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {

@@ -1,12 +1,12 @@
 // Takes rows of several arrays, in any order, into a new array.
 #include "compute/take.hpp"
 
+#include "compute/elements.hpp"
 #include "compute/gather.hpp"
+#include "compute/offsets.hpp"
 #include "compute/same_memory.hpp"
 #include "compute/selection.hpp"
 #include "compute/take_bits.hpp"
-#include "compute/take_elements.hpp"
-#include "compute/take_offsets.hpp"
 #include "compute/take_values.hpp"
 #include "util/bit_util.hpp"
 #include "util/reserve.hpp"

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "compute/allocate_elements.hpp"
+#include "compute/elements.hpp"
 #include "compute/selection.hpp"
 #include "compute/take_bits.hpp"
-#include "compute/take_elements.hpp"
 #include "util/bit_util.hpp"
 
 ARROWDL_BEGIN_NAMESPACE

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "arrowdl/owned.hpp"
-#include "compute/take_offsets.hpp"
+#include "compute/offsets.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 

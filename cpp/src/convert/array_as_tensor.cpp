@@ -7,6 +7,7 @@
 #include "arrowdl/to_dlpack.hpp"
 #include "device/device_pointer.hpp"
 #include "schema/extensions.hpp"
+#include "util/explained_error.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -72,6 +73,10 @@ const Type& find_leaf(const Type& type) {
   return *node;
 }
 
+constexpr const char* kCastHint = "cast it to an integer or floating point type";
+
+std::string why_no_dtype(const Type& type) { return to_string(type) + " has no DLPack type"; }
+
 /// Fills `view` except for its data. Returns the node that holds the elements.
 const Type& describe(const Type& type, int64_t length, TensorView& view) {
   if (type.dtype != nullptr && type.extension != Extension::kRefused) {  // the common case
@@ -82,7 +87,10 @@ const Type& describe(const Type& type, int64_t length, TensorView& view) {
     return type;
   }
   if (const std::string reason = why_not_tensor(type); !reason.empty()) {
-    raise_buffer_error(reason);
+    if (type.extension == Extension::kRefused || type.layout != Layout::kFixedWidth) {
+      raise_buffer_error(reason);
+    }
+    throw ExplainedError(ErrorKind::kBuffer, why_no_dtype(type), {"", "", kCastHint});
   }
   const Type& leaf = find_leaf(type);
   view.dtype = leaf_dtype(leaf);
@@ -143,7 +151,7 @@ std::string why_not_leaf(const Type& type) {
     case Layout::kNull:
       return name + " has no values: cast it to a type that has";
     case Layout::kFixedWidth:
-      return name + " has no DLPack type: cast it to an integer or floating point type";
+      return concat(why_no_dtype(type), ": ", kCastHint);
     case Layout::kBinary:
     case Layout::kLargeBinary:
     case Layout::kBinaryView:
@@ -235,15 +243,16 @@ bool replaces_nulls(const ArrayAsTensor& reading, Nulls nulls) {
   const Type& type = reading.levels.front().type();
   if (nulls == Nulls::kRaise) {
     if (!has_nulls(reading)) return false;
-    raise_buffer_error("the array of ", to_string(type),
-                       " has nulls, and a tensor has no place "
-                       "for them: use to_torch(), to_jax() or to_numpy() with nulls=\"fill\", "
-                       "\"nan\" or \"mask\", or drop them first");
+    throw ExplainedError(
+        ErrorKind::kBuffer,
+        concat("the array of ", to_string(type), " has nulls, and a tensor has no place for them"),
+        {"nulls", "use to_torch(), to_jax() or to_numpy() with ",
+         "nulls=\"fill\", \"nan\" or \"mask\", or drop them first"});
   }
   if (nulls == Nulls::kNan && !reading.view.dtype->is_floating()) {
     if (!has_nulls(reading)) return false;
-    raise_buffer_error("nulls=\"nan\" needs a floating point type, this is ", to_string(type),
-                       ": cast it first, or use nulls=\"fill\" or \"mask\"");
+    raise_nulls_error("nulls=\"fill\" or \"mask\", or cast it first",
+                      "nulls=\"nan\" needs a floating point type, this is ", to_string(type));
   }
   return true;
 }

@@ -5,6 +5,7 @@
 
 #include "arrowdl/error.hpp"
 #include "util/blend_items.hpp"
+#include "util/explained_error.hpp"
 #include "util/visit_width.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
@@ -20,8 +21,8 @@ void fill_item(uint64_t pattern, Item* item) {
 
 Item make_nan(const Dtype& dtype) {
   if (!dtype.is_floating()) {
-    raise_buffer_error("nulls=\"nan\" needs a floating point type, this is ", dtype.name,
-                       ": cast it first, or use nulls=\"fill\" or \"mask\"");
+    raise_nulls_error("nulls=\"fill\" or \"mask\", or cast it first",
+                      "nulls=\"nan\" needs a floating point type, this is ", dtype.name);
   }
   Item item;
   switch (dtype.code == kDLComplex ? dtype.bits / 2 : dtype.bits) {
@@ -45,8 +46,8 @@ Item make_nan(const Dtype& dtype) {
 Item make_fill_value(const Dtype& dtype, Nulls nulls) {
   if (nulls == Nulls::kNan) return make_nan(dtype);
   if (dtype.code == kDLFloat8_e8m0fnu) {
-    raise_buffer_error("nulls=\"fill\" writes zeros, and ", dtype.name,
-                       " has none: use nulls=\"nan\" or \"mask\"");
+    raise_nulls_error("nulls=\"nan\" or \"mask\"", "nulls=\"fill\" writes zeros, and ", dtype.name,
+                      " has none");
   }
   return Item{};
 }

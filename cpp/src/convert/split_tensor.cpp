@@ -7,6 +7,7 @@
 #include "convert/array_as_tensor.hpp"
 #include "convert/fill_value.hpp"
 #include "util/bitmap_writer.hpp"
+#include "util/explained_error.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -47,9 +48,9 @@ std::vector<DeviceArray> find_nullable(const ArrayAsTensor& reading, Nulls nulls
   for (const DeviceArray& parent : parents) {
     if (parent.known_null_count() == 0) continue;
     if (nulls == Nulls::kRaise && parent.has_nulls()) {
-      raise_buffer_error("a struct that contains the array of ",
-                         to_string(reading.levels.front().type()),
-                         " has nulls: use nulls=\"fill\", \"nan\" or \"mask\"");
+      raise_nulls_error("nulls=\"fill\", \"nan\" or \"mask\"",
+                        "a struct that contains the array of ",
+                        to_string(reading.levels.front().type()), " has nulls");
     }
     replaces = replaces || nulls != Nulls::kKeep;
     nullable.push_back(parent);

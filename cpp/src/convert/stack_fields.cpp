@@ -19,6 +19,7 @@
 #include "convert/fill_value.hpp"
 #include "convert/host_tensor.hpp"
 #include "util/bit_util.hpp"
+#include "util/explained_error.hpp"
 #include "util/overflow.hpp"
 #include "util/visit_width.hpp"
 
@@ -78,9 +79,8 @@ MatrixColumn read_column(DeviceArray field, Nulls nulls, KernelWork* work, Tenso
   column.field = std::move(field);
   const ArrayAsTensor reading = view_as_tensor(column.field);
   if (nulls == Nulls::kRaise && has_nulls(reading)) {
-    raise_buffer_error(
-        "it has nulls, and a matrix has no place for them: choose nulls=\"fill\", "
-        "\"nan\" or \"mask\", or drop them first");
+    raise_nulls_error("nulls=\"fill\", \"nan\" or \"mask\", or drop them first",
+                      "it has nulls, and a matrix has no place for them");
   }
   *view = reading.view;
   for (int32_t d = 1; d < view->ndim; ++d) {
@@ -112,7 +112,8 @@ std::vector<MatrixColumn> read_columns(const DeviceArray& array, const std::vect
       MatrixColumn& column = columns.back();
       if (column.replace_nulls) column.substitute = make_fill_value(*view.dtype, policy);
     } catch (const Error& error) {
-      throw Error(error.kind(), concat(name_field(array, i), ": ", error.what()));
+      const Type& field = array.type().children[static_cast<std::size_t>(i)];
+      throw name_field(error, field.name(), name_field(array, i));
     }
     if (matrix->dtype == nullptr) matrix->dtype = view.dtype;
     if (view.dtype != matrix->dtype) {

@@ -14,6 +14,7 @@
 #include "convert/copy_elements_on_device.hpp"
 #include "convert/host_tensor.hpp"
 #include "util/bit_util.hpp"
+#include "util/explained_error.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -21,8 +22,8 @@ namespace {
 /// Raises unless each value has a validity of its own.
 void require_unpacked(const Dtype& dtype) {
   if (dtype.values == 1) return;
-  raise_buffer_error("nulls=\"mask\" has no mask for values of ", dtype.name, ", of which ",
-                     int{dtype.values}, " share an element and its validity: use nulls=\"fill\"");
+  raise_nulls_error("nulls=\"fill\"", "nulls=\"mask\" has no mask for values of ", dtype.name,
+                    ", of which ", int{dtype.values}, " share an element and its validity");
 }
 
 /// Whether the device makes the mask.

@@ -1,6 +1,4 @@
 // Replaces nulls of a stream where they are.
-#include <algorithm>
-
 #include "arrowdl/stream.hpp"
 #include "convert/fill_value.hpp"
 #include "stream/find_column.hpp"
@@ -14,10 +12,6 @@ struct Fill {
   Item item;
 };
 
-bool contains(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 /// Whether elements are numbers whose nulls a conversion replaces by `nulls`.
 bool can_fill(const Type& type, Nulls nulls) {
   if (!type.is_plain() || type.dictionary != nullptr || type.byte_width > 8) return false;
@@ -26,15 +20,13 @@ bool can_fill(const Type& type, Nulls nulls) {
   return code == kDLFloat || (nulls == Nulls::kFill && (code == kDLInt || code == kDLUInt));
 }
 
-std::vector<Fill> find_fills(const Type& type, const std::vector<std::string>& zeros,
-                             const std::vector<std::string>& nans) {
+std::vector<Fill> find_fills(const Type& type, const std::vector<Nulls>& nulls) {
   std::vector<Fill> fills;
   for (std::size_t i = 0; i < type.children.size(); ++i) {
     const Type& field = type.children[i];
-    const Nulls nulls = contains(nans, field.name()) ? Nulls::kNan : Nulls::kFill;
-    if (nulls == Nulls::kFill && !contains(zeros, field.name())) continue;
-    if (!can_fill(field, nulls)) continue;
-    fills.push_back({static_cast<int64_t>(i), make_fill_value(*field.dtype, nulls)});
+    if (nulls[i] != Nulls::kFill && nulls[i] != Nulls::kNan) continue;
+    if (!can_fill(field, nulls[i])) continue;
+    fills.push_back({static_cast<int64_t>(i), make_fill_value(*field.dtype, nulls[i])});
   }
   return fills;
 }
@@ -98,11 +90,10 @@ class FillNulls final : public ArrayStream {
 
 }  // namespace
 
-OwnedStream fill_nulls(OwnedStream&& stream, const std::vector<std::string>& zeros,
-                       const std::vector<std::string>& nans) {
+OwnedStream fill_nulls(OwnedStream&& stream, const std::vector<Nulls>& nulls) {
   require_columns(stream->schema()->type);
   std::vector<Fill> fills;
-  if (stream->device_type() == kDLCPU) fills = find_fills(stream->schema()->type, zeros, nans);
+  if (stream->device_type() == kDLCPU) fills = find_fills(stream->schema()->type, nulls);
   if (fills.empty()) return std::move(stream);
   return std::make_unique<FillNulls>(std::move(stream), std::move(fills));
 }

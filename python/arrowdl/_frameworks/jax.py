@@ -59,7 +59,7 @@ def _from_dlpack(tensor: Any) -> jax.Array:
     if narrowed != tensor.dtype:
         raise BufferError(
             f"jax would truncate {tensor.dtype} to {narrowed}: call "
-            'jax.config.update("jax_enable_x64", True) first, or cast the data'
+            'jax.config.update("jax_enable_x64", True) first, or cast with dtype='
         )
     return jax.dlpack.from_dlpack(tensor)
 

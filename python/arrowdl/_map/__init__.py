@@ -13,7 +13,6 @@ from arrowdl._map.schema import ResultSchema, make_empty
 from arrowdl._map.threads import Opener, Work
 from arrowdl.loader._batches.convert import CONVERTERS
 from arrowdl.loader._checks import require_bool, require_function, require_int
-from arrowdl.loader._columns import ColumnOptions
 
 
 def map(
@@ -41,12 +40,8 @@ def map(
     known = _list_columns(stream.schema)
     fed = columns if isinstance(columns, str) else _read_columns("columns", columns, known)
     kept = _read_columns("keep", keep, known)
-    options = ColumnOptions(
-        nulls=nulls,
-        ragged=ragged,
-        dtype=dtype,
-    )
-    _check_feed(framework, fed, known, options, stack)
+    options = _core.ColumnOptions(nulls, ragged, dtype, stack)
+    _check_feed(framework, fed, known, options)
     is_written = require_bool("writable", writable)
     template = None if schema is None else make_empty(schema)
     results = _read_results(names, schema, layout, bool_as, copy=is_written)
@@ -54,7 +49,6 @@ def map(
         stream=stream,
         columns=fed,
         framework=framework,
-        stack=stack,
         options=options,
         device=_read_device(device, framework),
         is_written=is_written and framework != "jax",
@@ -95,16 +89,15 @@ def _check_feed(
     framework: str,
     fed: str | list[str],
     known: list[str],
-    options: ColumnOptions,
-    stack: bool | Mapping[str, Sequence[str]] | None,
+    options: _core.ColumnOptions,
 ) -> None:
     """Raise ValueError if the tensors that are asked for cannot be made of the columns."""
     if framework not in CONVERTERS:
         raise ValueError(f"framework={framework!r}: expected one of {', '.join(CONVERTERS)}")
     if isinstance(fed, str):
         _require_known("columns", [fed], known)
-    options.check_names(known, stack if isinstance(stack, Mapping) else ())
-    if isinstance(fed, str) and (stack or options.has_names):
+    options.check_names(known)
+    if isinstance(fed, str) and (options.stacks or options.has_names):
         raise ValueError(
             f"columns={fed!r} is one tensor, without stack= and options by name: give "
             f"columns=[{fed!r}]"

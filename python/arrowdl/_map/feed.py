@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 from arrowdl import _core
 from arrowdl.loader._batches.convert import can_convert_on_device, choose_converter
 from arrowdl.loader._batches.pack import Message, pack
-from arrowdl.loader._columns import ColumnOptions
 
 
 class Feed:
@@ -22,8 +21,7 @@ class Feed:
         stream: _core.DeviceStream,
         columns: str | list[str],
         framework: str,
-        stack: bool | Mapping[str, Sequence[str]] | None,
-        options: ColumnOptions,
+        options: _core.ColumnOptions,
         device: _core.Device | None,
         is_written: bool,
     ) -> None:
@@ -35,13 +33,13 @@ class Feed:
         self._is_ahead = on_host and not is_copied
         to_host = device is None or _core.is_host_readable(device)
         schemas = [child for child in stream.schema.children if child.name in self.names]
-        reads_on_host = bool(stack) or options.dtype is not None
+        reads_on_host = options.stacks or options.casts
         can_convert = not reads_on_host and all(can_convert_on_device(own) for own in schemas)
         self._is_packed = on_host and not to_host and not can_convert
         access: dict[str, Any] = {}
         if is_written and not self._is_packed:
             access = {"_own": True} if is_copied else {"copy": True}
-        self._convert = choose_converter(framework, stack, options, access)
+        self._convert = choose_converter(framework, options, access)
 
     def __call__(self, array: _core.DeviceArray) -> Callable[[], Any]:
         """Start the work on a batch; return what makes its tensors in the model's thread."""

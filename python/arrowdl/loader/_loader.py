@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
+from arrowdl import _core
 from arrowdl.loader._adapt import AdaptedReader
 from arrowdl.loader._checked import open_checked
 from arrowdl.loader._mix import mix_sources
@@ -24,7 +25,8 @@ from arrowdl.loader._settings.unknown import (
     refuse_unknown,
     refuse_unknown_of_mix,
 )
-from arrowdl.loader._types import Framework, NullsOption, RaggedOption, SourceLike
+from arrowdl.loader._types import Framework, SourceLike
+from arrowdl.typing import NullsLike, RaggedLike
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -167,8 +169,8 @@ class Loader(AdaptedReader):
         ranks: Ranks | None = None,
         framework: Framework = "torch",
         device: Any = None,
-        nulls: NullsOption = "raise",
-        ragged: RaggedOption = "jagged",
+        nulls: NullsLike = "raise",
+        ragged: RaggedLike = "jagged",
         dtype: Any = None,
         stack: bool | Mapping[str, Sequence[str]] | None = None,
         vocabulary: Mapping[str, Any] | None = None,
@@ -194,10 +196,7 @@ class Loader(AdaptedReader):
             pad_last=pad_last,
             framework=framework,
             device=device,
-            nulls=nulls,
-            ragged=ragged,
-            dtype=dtype,
-            stack=stack,
+            columns=_core.ColumnOptions(nulls=nulls, ragged=ragged, dtype=dtype, stack=stack),
             writable=writable,
             transform=transform,
             transform_arrow=transform_arrow,

@@ -118,10 +118,8 @@ class Pipeline:
         copies_rows = epochs.copies_rows(sharding)
         if options.exposes_writable_tensors and not copies_rows:
             source = source.for_writing()
-        if source.is_decoded:
-            zeros, nans = options.find_filled(source.column_names or [])
-            if zeros or nans:
-                source = FilledSource(source, zeros, nans)
+        if source.is_decoded and options.fills(source.column_names or []):
+            source = FilledSource(source, options.columns)
         is_new = options.shuffle or copies_rows or not source.is_shared
         rows = self._read(source, reader, is_new=is_new)
         if source.num_rows is not None:

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, Protocol, TypeAlias
 
-from arrowdl.loader._settings.padded import Padded
-
 Framework: TypeAlias = Literal["torch", "jax", "numpy"]
-Nulls: TypeAlias = Literal["raise", "fill", "nan", "mask"]
-NullsOption: TypeAlias = Nulls | Mapping[str, Nulls]
-Ragged: TypeAlias = Literal["jagged", "padded", "offsets"]
 Decoder: TypeAlias = Literal["pyarrow", "polars"]
-RaggedOption: TypeAlias = Ragged | Padded | Mapping[str, Ragged | Padded]
-Stack: TypeAlias = bool | Mapping[str, Sequence[str]]
 
 
 class ArrowStreamExporter(Protocol):

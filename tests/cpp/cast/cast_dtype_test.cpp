@@ -114,7 +114,7 @@ TEST(CastDtype, FixedSizeListsKeepTheirShape) {
   try {
     cast(whole, "float32");
     FAIL();
-  } catch (const UnfitValue& error) {
+  } catch (const ExplainedError& error) {
     EXPECT_EQ(2, error.row());
   }
 }

@@ -8,7 +8,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
-#include "compute/take_elements.hpp"
+#include "compute/elements.hpp"
 #include "support/build_array.hpp"
 #include "support/every_type.hpp"
 #include "support/expect_error.hpp"

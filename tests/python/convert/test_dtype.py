@@ -151,7 +151,7 @@ def test_a_mapping_with_an_unknown_column(name: str) -> None:
         "max_length": 1,
     }
     options: dict[str, Any] = {"ragged": "padded"} | {name: {"z": values[name]}}
-    with pytest.raises(ValueError, match=rf"{name}= names 'z', and the columns are \"i\", \"b\""):
+    with pytest.raises(ValueError, match=f'{name}= names "z", and the columns are "i", "b"'):
         arrowdl.to_numpy(TABLE.select(["i", "b"]), **options)
 
 

@@ -568,5 +568,5 @@ def test_no_rows_in_the_middle_of_an_array_convert() -> None:
 
 @pytest.mark.parametrize("nulls", ["zero", None, 0, True])
 def test_an_unknown_policy_is_refused(nulls: Any) -> None:
-    with pytest.raises(ValueError, match=r'nulls=.*"raise", "fill", "nan", "mask"'):
+    with pytest.raises(ValueError, match=r"nulls=.*'raise', 'fill', 'nan', 'mask'"):
         arrowdl.to_torch(FLOATS, nulls=nulls)

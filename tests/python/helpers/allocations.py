@@ -419,9 +419,10 @@ def streams_filled() -> Use:
     """Rows whose nulls cannot be replaced are the next ones again."""
     table = pa.table({"some": [1.5, None, 2.5], "all": pa.nulls(3, pa.float64())})
     arrays = [arrowdl.from_arrow(batch) for batch in table.to_batches(max_chunksize=1)]
+    options = _core.ColumnOptions({"some": "fill", "all": "nan"})
 
     def run() -> Any:
-        stream, filled, failures = _core.fill_nulls(_core.chain(arrays), ["some"], ["all"]), [], 0
+        stream, filled, failures = _core.fill_nulls(_core.chain(arrays), options), [], 0
         while True:
             try:
                 array = next(stream, None)

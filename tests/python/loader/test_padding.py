@@ -8,15 +8,15 @@ from typing import Any
 import arrowdl
 import pyarrow as pa
 import pytest
+from arrowdl import _core
 from arrowdl.loader._batches.padding import Padding
-from arrowdl.loader._columns import ColumnOptions
 from helpers.options import group
 
 
 def count(rows: pa.RecordBatch, cut: slice = slice(None), **options: Any) -> tuple[int, int]:
     ragged = group(**{"ragged": "padded", **options})["ragged"]
     array = arrowdl.from_arrow(rows)[cut]
-    padding = Padding(array.schema, ColumnOptions(nulls="raise", ragged=ragged, dtype=None))
+    padding = Padding(array.schema, _core.ColumnOptions(ragged=ragged))
     return padding.count(array) if padding else (0, 0)
 
 

@@ -261,9 +261,7 @@ class Assembly:
 
     def _choose_converter(self, access: Mapping[str, Any]) -> Convert:
         options = self._options
-        convert = choose_converter(
-            options.target.tensor_framework, options.stack, options.columns, access
-        )
+        convert = choose_converter(options.target.tensor_framework, options.columns, access)
         # Columns of transform_arrow need not be those of the files.
         is_read = options.functions.transform_arrow is None
         return explain_errors(convert, self._source.files.find_nulls if is_read else _find_none)
@@ -272,7 +270,8 @@ class Assembly:
         is_on_device = not _core.is_host_readable((stream.device_type, 0))
         if is_on_device or _core.is_host_readable(device):
             return True
-        reads_on_host = self._options.stack or self._options.dtype is not None
+        columns = self._options.columns
+        reads_on_host = columns.stacks or columns.casts
         return not reads_on_host and can_convert_on_device(stream.schema)
 
     def _then_finish(self, convert: Convert, draws: Draws, finish: Convert | None) -> Convert:

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 from arrowdl import _core
 
-# What messages of `to_torch` and its like advise against nulls; the rest lists the policies.
-_NULL_ADVICE = re.compile(
-    r"(use to_torch\(\), to_jax\(\) or to_numpy\(\) with |use |choose )(?=nulls=)"
-)
-_CAST_ADVICE = {
-    "cast it to an integer or floating point type": (
-        "cast it in transform_arrow=, or leave it out of columns="
-    ),
-    "or cast the data": "or cast with dtype=",
-}
+_CAST = "cast it in transform_arrow=, or leave it out of columns="
 
 
 def explain_errors(
@@ -31,37 +21,22 @@ def explain_errors(
         try:
             return convert(array)
         except BufferError as error:
-            text = str(error)
-            own = _NULL_ADVICE.sub("give the Loader ", text, count=1)
-            if own != text:
-                error.args = (own,)
-                _add_place(error, find_nulls, _find_columns(text, array))
-            else:
-                for advice, ours in _CAST_ADVICE.items():
-                    text = text.replace(advice, ours)
-                error.args = (text,)
-            raise
-        except ValueError as error:
-            error.args = (str(error).replace("pad_value=", "Padded.value="),)
+            parts: Any = error
+            if getattr(error, "hint", None) is not None:
+                advice = _CAST if parts.option is None else f"give the Loader {parts.hint}"
+                error.args = (f"{parts.reason}: {advice}",)
+                if parts.option == "nulls" and parts.column:
+                    _add_place(error, parts.column, find_nulls)
             raise
 
     return convert_or_explain
 
 
-def _add_place(error: BufferError, find_nulls: Callable[[str], str], columns: list[str]) -> None:
-    """Add the file with the nulls of the first of `columns`, if it can be found."""
+def _add_place(error: BufferError, column: str, find_nulls: Callable[[str], str]) -> None:
+    """Add the file with the nulls of `column`, if it can be found."""
     try:
-        where = find_nulls(columns[0]) if columns else ""
+        where = find_nulls(column)
     except Exception as failure:
         error.add_note(f"arrowdl.Loader could not find the file with the nulls: {failure}")
     else:
         error.args = (f"{error}. {where}" if where else str(error),)
-
-
-def _find_columns(text: str, array: _core.DeviceArray) -> list[str]:
-    """Return the column that an error is about, or those with nulls if it names none."""
-    names = array.field_names
-    named = [name for name in names if text.startswith(f'field "{name}": ')]
-    if named:
-        return [max(named, key=len)]
-    return [name for name in names if array.field(name).null_count > 0]

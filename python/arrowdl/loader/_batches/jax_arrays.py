@@ -23,7 +23,7 @@ def make_global(
         if narrowed != array.dtype:
             raise BufferError(
                 f"jax would truncate {array.dtype} to {narrowed}: call "
-                'jax.config.update("jax_enable_x64", True) first, or cast the data'
+                'jax.config.update("jax_enable_x64", True) first, or cast with dtype='
             )
         return jax.make_array_from_process_local_data(sharding, array)
 

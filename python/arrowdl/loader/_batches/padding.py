@@ -6,7 +6,6 @@ from operator import sub
 from typing import Any
 
 from arrowdl import _core
-from arrowdl.loader._columns import ColumnOptions
 from arrowdl.loader._epoch.lengths import measure_rows
 
 Counts = tuple[int, int]  # values of rows, and values that are padding
@@ -20,13 +19,13 @@ class Padding:
     def __init__(
         self,
         schema: _core.Schema,  # of the rows
-        columns: ColumnOptions,
+        columns: _core.ColumnOptions,
     ) -> None:
-        self._multiple = columns.pad_to_multiple or 1
+        self._multiple = columns.pad_to_multiple
         self._most = {
             field.name: columns.find_max_length(field.name)
             for field in schema.children
-            if field.format in _RAGGED and columns.is_padded(field.name)
+            if field.format in _RAGGED and columns.pads(field.name)
         }
 
     def __bool__(self) -> bool:

@@ -19,6 +19,8 @@ class TokenCounts:
 
     def __init__(self, options: Options, column: str) -> None:
         self._options = options
+        self._most = options.columns.find_max_length(column)
+        self._multiple = options.columns.pad_to_multiple
         self.column = column
         self.is_padded = options.columns.may_pad(column)
 
@@ -27,8 +29,8 @@ class TokenCounts:
         return {
             "tokens": self.column,
             "padded": self.is_padded,
-            "max_length": self._options.columns.find_max_length(self.column),
-            "pad_to_multiple": self._options.columns.pad_to_multiple,
+            "max_length": self._most,
+            "pad_to_multiple": None if self._multiple == 1 else self._multiple,
         }
 
     def count(self, rows: _core.DeviceArray) -> pa.Array:
@@ -47,11 +49,10 @@ class TokenCounts:
         tokens = pc.max_element_wise(lengths.cast(pa.int64()), 1)
         if not self.is_padded:
             return tokens
-        most = self._options.columns.find_max_length(self.column)
-        if most is not None:
-            tokens = pc.min_element_wise(tokens, most)
-        multiple = self._options.columns.pad_to_multiple or 1
-        return pc.multiply(pc.divide(pc.add(tokens, multiple - 1), multiple), multiple)
+        if self._most is not None:
+            tokens = pc.min_element_wise(tokens, self._most)
+        steps = pc.divide(pc.add(tokens, self._multiple - 1), self._multiple)
+        return pc.multiply(steps, self._multiple)
 
     def check_longest(self, lengths: IndexedSource, sharding: Sharding) -> None:
         """Raise ValueError if a row alone is more than its sequence may give to a step."""

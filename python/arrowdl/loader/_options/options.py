@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from arrowdl import _core
 from arrowdl.loader._checks import require_bool, require_int
-from arrowdl.loader._columns import ColumnOptions
 from arrowdl.loader._options.functions import Functions
 from arrowdl.loader._options.sizes import BatchSizes
 from arrowdl.loader._options.target import Target
@@ -17,7 +17,6 @@ from arrowdl.loader._progress import check_bar
 from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._skipped import check_number_name
 from arrowdl.loader._stats import Stats
-from arrowdl.loader._types import NullsOption, RaggedOption, Stack
 
 MASK = "valid"  # the column that pad_last adds
 _CPU = 1  # of DLDeviceType
@@ -47,10 +46,7 @@ class Options:
     prefetch: int
     num_workers: int
     pad_last: bool
-    nulls: NullsOption
-    ragged: RaggedOption
-    dtype: Any = None
-    stack: Stack | None
+    columns: _core.ColumnOptions
     buffer_size: int | Literal["auto"]
     progress: bool
     num_threads: int = 0
@@ -72,12 +68,6 @@ class Options:
             check_bar()
         if self.world_size is not None:
             self.sizes.find_batch_size(self.world_size)
-        self.columns: ColumnOptions = ColumnOptions(
-            nulls=self.nulls,
-            ragged=self.ragged,
-            dtype=self.dtype,
-        )
-        self.stack = _read_stack(self.stack)
         self._check_pack()
 
     def _check_work(self) -> None:
@@ -112,7 +102,7 @@ class Options:
                 "batches of a budget of tokens do not have. valid_rows says which rows are of this "
                 "rank"
             )
-        if self.drop_last or self.stack is True:
+        if self.drop_last or self.columns.is_matrix:
             raise ValueError(
                 "pad_last=True keeps the last batch and adds a column; drop_last=True leaves that "
                 "batch out, and stack=True makes one matrix, which has no other column: give up "
@@ -132,7 +122,7 @@ class Options:
     def _check_pack(self) -> None:
         if self.pack is None:
             return
-        if self.stack:
+        if self.columns.stacks:
             raise ValueError(
                 "stack= joins columns of one value for each row, and the rows of "
                 "batching=Pack(...) are blocks of many: leave stack= out"
@@ -177,7 +167,7 @@ class Options:
             "num_threads": self.num_threads > 0,
             "prefetch": self.prefetch > 0 or self.num_workers > 0,
             "shuffle": self.shuffle,
-            "ragged": self.ragged != "jagged" or self.target.framework != "torch",
+            "ragged": not self.columns.is_jagged or self.target.framework != "torch",
             "cache": self.cache is not None,
         }
         return frozenset(name for name, is_given in given.items() if is_given)
@@ -193,23 +183,7 @@ class Options:
             check_mask_name(names)
         if self.skips:
             check_number_name(names)
-        if self.columns.has_names:
-            self.columns.check_names(names, self.stack if isinstance(self.stack, Mapping) else ())
-        if not isinstance(self.stack, Mapping):
-            return
-        stacked = [column for columns in self.stack.values() for column in columns]
-        for column in stacked:
-            if column not in names:
-                raise ValueError(
-                    f'stack={self.stack!r}: "{column}" is not one of the columns that are read, '
-                    f"{list(names)}"
-                )
-        for name in self.stack:
-            if name in names and name not in stacked:
-                raise ValueError(
-                    f'stack={self.stack!r}: the batch has a column "{name}" that is not stacked: '
-                    "give the matrix another name"
-                )
+        self.columns.check_names(names)
 
     def check_even(self, rows: int | None, world_size: int) -> None:
         """Raise ValueError if ranks may have other numbers of rows in a global array of JAX.
@@ -230,22 +204,12 @@ class Options:
             "or drop_last=True"
         )
 
-    def find_filled(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Return the columns whose nulls may become zero, and NaN, when they are decoded.
-
-        No columns where more than the conversion reads the nulls, or reads them otherwise.
-        """
-        if (
-            self.functions.transform_arrow is not None
-            or self.columns.dtype is not None
-            or self.skips
-        ):
-            return [], []
-        matrices = self.stack.items() if isinstance(self.stack, Mapping) else ()
-        found = {name: self.columns.choose_nulls(name, matrices) for name in names}
-        return [name for name in names if found[name] == "fill"], [
-            name for name in names if found[name] == "nan"
-        ]
+    def fills(self, names: Sequence[str]) -> bool:
+        """Whether nulls of columns may become zero or NaN when they are decoded."""
+        # They stay where more than the conversion reads them, or reads them otherwise.
+        if self.functions.transform_arrow is not None or self.columns.casts or self.skips:
+            return False
+        return self.columns.fills(names)
 
 
 def check_mask_name(names: Sequence[str]) -> None:
@@ -255,14 +219,3 @@ def check_mask_name(names: Sequence[str]) -> None:
             f'pad_last=True adds a column "{MASK}", and the source has one: rename it, or leave it '
             "out with columns="
         )
-
-
-def _read_stack(stack: Any) -> bool | dict[str, list[str]]:
-    if stack is None or isinstance(stack, bool):
-        return bool(stack)
-    if not isinstance(stack, Mapping):
-        raise TypeError(f'stack={stack!r}: give True, or names and their columns, {{"x": ["a"]}}')
-    for name, columns in stack.items():
-        if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
-            raise TypeError(f"stack={stack!r}: give a list of at least one column as {name!r}")
-    return {name: list(columns) for name, columns in stack.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -44,62 +43,6 @@ class Padded:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, require_int(f"Padded.{name}", value, 1, 2**63 - 1))
-
-
-def split_padded(ragged: Any) -> dict[str, Any]:
-    """Return `ragged=` as the arguments `ragged`, `pad_value`, `max_length`, `pad_to_multiple`.
-
-    Raises
-    ------
-    ValueError
-        Padded columns have several multiples.
-    """
-    if not isinstance(ragged, Mapping):
-        padded = ragged if isinstance(ragged, Padded) else Padded()
-        return {
-            "ragged": _name_form(ragged),
-            "pad_value": padded.value,
-            "max_length": padded.max_length,
-            "pad_to_multiple": padded.multiple,
-        }
-    forms = {column: _name_form(form) for column, form in ragged.items()}
-    padded_columns = {
-        column: form if isinstance(form, Padded) else Padded()
-        for column, form in ragged.items()
-        if forms[column] == "padded"
-    }
-    values = {column: form.value for column, form in padded_columns.items()}
-    lengths = {
-        column: form.max_length
-        for column, form in padded_columns.items()
-        if form.max_length is not None
-    }
-    return {
-        "ragged": forms,
-        "pad_value": 0 if all(map(_is_zero, values.values())) else values,
-        "max_length": lengths or None,
-        "pad_to_multiple": _find_multiple(padded_columns),
-    }
-
-
-def _find_multiple(padded_columns: Mapping[str, Padded]) -> int | None:
-    """Return the one multiple of all padded columns."""
-    multiples = {form.multiple for form in padded_columns.values()}
-    if len(multiples) > 1:
-        given = ", ".join(f'"{name}": {form!r}' for name, form in padded_columns.items())
-        raise ValueError(
-            f"ragged={{{given}}}: the columns of a batch are padded to one multiple, give the same "
-            "Padded.multiple to all of them"
-        )
-    return multiples.pop() if multiples else None
-
-
-def _name_form(form: Any) -> Any:
-    return "padded" if isinstance(form, Padded) else form
-
-
-def _is_zero(value: float) -> bool:
-    return type(value) is int and value == 0
 
 
 def _read_number(value: Any) -> int | float:

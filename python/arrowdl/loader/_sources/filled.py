@@ -19,12 +19,10 @@ class FilledSource(WrappedSource):
     def __init__(
         self,
         source: IndexedSource,  # whose rows are decoded
-        zeros: Sequence[str],  # columns, as of `fill_nulls`
-        nans: Sequence[str],
+        columns: _core.ColumnOptions,  # the null policies
     ) -> None:
         super().__init__(source)
-        self._zeros = zeros
-        self._nans = nans
+        self._columns = columns
 
     def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
         return self._fill(super().read(units, readers))
@@ -35,4 +33,4 @@ class FilledSource(WrappedSource):
         return self._fill(super().read_rows(start, stop, order, readers))
 
     def _fill(self, stream: _core.DeviceStream) -> _core.DeviceStream:
-        return _core.fill_nulls(stream, self._zeros, self._nans)
+        return _core.fill_nulls(stream, self._columns)
