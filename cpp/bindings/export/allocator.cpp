@@ -35,8 +35,8 @@ Error to_error(const py::error_already_set& error, const Device& device, int64_t
                  error.what())};
 }
 
-/// KeyboardInterrupt, SystemExit and others that are no failure of the call, for any thread; else
-/// nullptr.
+/// KeyboardInterrupt, SystemExit and others that do not mean that the call failed, for any thread;
+/// otherwise nullptr.
 std::exception_ptr find_exit(const py::error_already_set& error) {
   if (error.matches(PyExc_Exception)) return nullptr;
   return std::make_exception_ptr(PassingError(error));
@@ -71,7 +71,7 @@ AllocatedMemory call_allocator(py::handle function, const Device& device, int64_
   MemoryOps& memory = require_memory(device, "allocate");
   const uintptr_t stream = find_allocation_stream(memory, device).value();
   py::object made;
-  memory.call_on(device, [&] {  // on a thread that copies ahead, nobody has set the current device
+  memory.call_on(device, [&] {  // a thread that copies ahead has not set the current device
     made = function(device_type_name(device.type), device.id, size, stream);
   });
   if (made.is_none()) return {};

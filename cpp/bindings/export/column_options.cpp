@@ -99,9 +99,9 @@ Padding ColumnForm::read_padding(const Dtype& dtype_of_rows) const {
   if (pad_value == nullptr) return padding;
   const bool is_bool = dtype_of_rows.code == kDLBool;
   const auto element = find_element(*pad_value, is_bool ? *find_dtype("uint8") : dtype_of_rows);
-  if (!element) raise_value_error(pad_value->text, " is no value of ", dtype_of_rows.name);
+  if (!element) raise_value_error(pad_value->text, " is not a value of ", dtype_of_rows.name);
   if (is_bool && (*element)[0] > 1) {
-    raise_value_error(pad_value->text, " is no value of bool: give 0 or 1");
+    raise_value_error(pad_value->text, " is not a value of bool: give 0 or 1");
   }
   padding.element = *element;
   return padding;

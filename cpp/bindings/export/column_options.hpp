@@ -47,7 +47,7 @@ struct ColumnForm {
   int64_t max_length = -1;                     ///< of padded rows; -1: any
   int64_t pad_multiple = 1;                    ///< of which padded widths are multiples
 
-  /// The padding of rows of `dtype`. Raises ValueError if `pad_value` is no value of it.
+  /// The padding of rows of `dtype`. Raises ValueError if `pad_value` is not a value of it.
   Padding read_padding(const Dtype& dtype) const;
 };
 
@@ -122,7 +122,7 @@ struct ColumnOptions {
   bool is_stacked(std::string_view column) const;
   /// Raises ValueError unless a table with `columns` has the columns that the options name.
   void check_names(const Names& columns) const;
-  /// What becomes of the nulls of `column`. Of one in matrices that differ: kRaise.
+  /// What becomes of the nulls of `column`: kRaise if it is in matrices whose policies differ.
   NullPolicy find_null_policy(std::string_view column) const;
 };
 

@@ -96,7 +96,7 @@ const Dtype* read_dtype(const Given& given) {
   for (const Dtype& row : Dtypes()) {
     if (can_cast_to(row)) supported += concat(supported.empty() ? "\"" : ", \"", row.name, "\"");
   }
-  raise_value_error(show(given), " is no dtype that numbers are cast to: give ", supported,
+  raise_value_error(show(given), " is not a dtype that numbers are cast to: give ", supported,
                     ", or the dtype of torch, NumPy or JAX of that name");
 }
 

@@ -14,7 +14,7 @@ namespace arrowdl::python {
 /// and by the stream guards of torch's C ABI (torch/csrc/inductor/aoti_torch/c/shim.h).
 class TorchAllocator {
  public:
-  /// That of the type of `device`, if `find` has found it; else nullptr.
+  /// The allocator of the type of `device`, if `find` has found it; otherwise nullptr.
   static const TorchAllocator* get(const Device& device) noexcept;
   /// Looks for the functions, in the first call, which comes after torch has allocated on `device`.
   /// With the GIL. Versions of torch without them, before 2.10, are called in Python.

@@ -42,8 +42,8 @@ struct Arguments {
   ColumnArguments columns;
   PyObject* device;
   PyObject* copy;
-  PyObject* own;      ///< of arrowdl's own Python: the memory is nobody else's
-  PyObject* options;  ///< of arrowdl's own Python: a ColumnOptions in the place of `columns`
+  PyObject* own;      ///< from arrowdl's own Python: the memory has no other user
+  PyObject* options;  ///< from arrowdl's own Python: a ColumnOptions in the place of `columns`
 };
 
 ConvertOptions read_call(const Arguments& arguments, const char* framework) {

@@ -213,7 +213,7 @@ void take_wide(const Rows& rows, int64_t count, int64_t width, uint8_t* target) 
   }
 }
 
-/// As `take_each` for elements that are no numbers, and may have no bytes.
+/// As `take_each` for elements that are not numbers, and may have no bytes.
 template <typename Rows>
 void take_others(const Rows& rows, int64_t count, int64_t width, uint8_t* target) noexcept {
   const auto take = [&](const auto& copy) { take_each(rows, count, width, target, copy); };

@@ -108,7 +108,7 @@ class DeviceGather {
     FoundValues found;
     int64_t slot;
     const Type* type;
-    Node* owner = nullptr;  ///< that gets the offsets; nullptr: nobody
+    Node* owner = nullptr;  ///< that gets the offsets; nullptr if no node does
   };
 
   int64_t error_of(int64_t slot) const { return numbers_ + 2 * slot * kIntegerSize; }

@@ -165,7 +165,7 @@ def test_dtypes_of_frameworks() -> None:
     made = arrowdl.to_torch(arrowdl.to_arrow_device(doubles), dtype="bfloat16")
     assert torch.equal(made, doubles.bfloat16())
     for dtype in (float, "complex64", "float8_e5m2", "double"):
-        with pytest.raises(ValueError, match="no dtype that numbers are cast to"):
+        with pytest.raises(ValueError, match="not a dtype that numbers are cast to"):
             arrowdl.to_numpy(array, dtype=dtype)
 
 
@@ -196,7 +196,7 @@ def test_padding() -> None:
     lists = pa.array([[True], []])
     assert arrowdl.to_numpy(lists, ragged="padded", pad_value=True)[0].tolist() == [[True], [True]]
     for column, value in ((pa.array([[1]], pa.list_(pa.uint8())), -1), (lists, 2), (lists, 0.5)):
-        with pytest.raises(ValueError, match=f"pad_value={value} is (no|not a) value of"):
+        with pytest.raises(ValueError, match=f"pad_value={value} is not a value of"):
             arrowdl.to_numpy(column, ragged="padded", pad_value=value)
     with pytest.raises(ValueError, match='give ragged="padded" too'):
         arrowdl.to_numpy(lists, max_length=1)

@@ -108,7 +108,7 @@ def test_padding_of_unsigned_numbers() -> None:
     padded, _ = arrowdl.to_numpy(lists, ragged="padded", pad_value=greatest)
     assert padded.tolist() == [[1, greatest], [2, 3]]
     for value in [-1, 2**64, -(2**63) - 1]:
-        with pytest.raises(ValueError, match=r"is (no|not a) value of uint64"):
+        with pytest.raises(ValueError, match=r"is not a value of uint64"):
             arrowdl.to_numpy(lists, ragged="padded", pad_value=value)
 
 
@@ -130,7 +130,7 @@ def test_a_mapping_may_change_during_the_call() -> None:
 
 
 def test_a_name_that_is_no_utf8() -> None:
-    with pytest.raises(ValueError, match=r"is (no|not a) dtype that numbers are cast to"):
+    with pytest.raises(ValueError, match=r"is not a dtype that numbers are cast to"):
         arrowdl.to_numpy(pa.array([1]), dtype="\ud800")
 
 

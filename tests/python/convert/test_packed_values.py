@@ -295,7 +295,7 @@ def test_they_are_no_numbers_to_cast() -> None:
     array = arrowdl.to_arrow_device(MadeProducer(make("int4", (3, 4))))
     with pytest.raises((BufferError, ValueError), match="int4"):
         arrowdl.to_numpy(array, dtype="int32")
-    with pytest.raises(ValueError, match="no dtype that numbers are cast to"):
+    with pytest.raises(ValueError, match="not a dtype that numbers are cast to"):
         arrowdl.to_numpy(np.arange(3), dtype="int4")
     requested = arrowdl.to_arrow_device(np.arange(3, dtype=np.int8))
     flat = arrowdl.to_arrow_device(MadeProducer(make("int4", (6,))))

@@ -19,7 +19,7 @@ TABLE = pa.table({"a": [1, None], "b": [None, 2.5], "t": [[1, 2], [3]]})
     [
         ({"nulls": {"t": "drop"}}, "nulls={'t': 'drop'}: expected one of 'raise', 'fill'"),
         ({"ragged": {"t": -1}}, "ragged={'t': -1}: expected one of 'jagged', 'padded', 'offsets'"),
-        ({"dtype": {"t": "int128"}}, "dtype={'t': 'int128'} is no dtype"),
+        ({"dtype": {"t": "int128"}}, "dtype={'t': 'int128'} is not a dtype"),
         ({"dtype": {1: "int8"}}, "dtype={1: 'int8'}: a column is named by a str"),
         ({"pad_value": {"t": "x"}}, "pad_value={'t': 'x'}: expected an int, a float or a bool"),
         ({"max_length": {"t": 0}}, "max_length={'t': 0}: expected an int of at least 1"),

@@ -326,7 +326,7 @@ def test_flags_are_the_plain_objects() -> None:
 
 
 def test_pinned_memory_is_a_device() -> None:
-    """Of torch, which pins its tensors itself; the others copy to that device."""
+    """Torch pins its tensors itself; the others copy to that device."""
     target = arrowdl.Loader(TABLE, 2, device="cuda_host")._options.target
     assert (target.pin_memory, target.device) == (True, None)
     target = arrowdl.Loader(TABLE, 2, device="cuda_host", framework="numpy")._options.target
@@ -346,7 +346,7 @@ def test_columns_are_padded_in_their_own_ways() -> None:
 
 def test_a_value_that_a_column_cannot_hold() -> None:
     table = pa.table({"a": pa.array([[1], [2, 3]], pa.list_(pa.uint8()))})
-    with pytest.raises(ValueError, match=r'"a": Padded\.value=300 is (no|not a) value of uint8'):
+    with pytest.raises(ValueError, match=r'"a": Padded\.value=300 is not a value of uint8'):
         list(arrowdl.Loader(table, 2, framework="numpy", ragged=Padded(300)))
 
 
