@@ -363,6 +363,21 @@ def test_filters_that_are_not_bool(tmp_path: Path) -> None:
 # ---- texts
 
 
+def test_functions_that_pyarrow_does_not_evaluate(tmp_path: Path) -> None:
+    """pyarrow.compute.and_() makes an expression of a function that has no such name."""
+    pq.write_table(pa.table({"x": [1, 2, 3]}), tmp_path / "x.parquet")
+    x = pc.field("x")
+    for filter, advice in [
+        (pc.or_(x < 2, x > 2), r"a \| b"),
+        (~pc.and_(x > 1, x < 3) & x.is_valid(), "a & b"),
+    ]:
+        for source in (tmp_path, ds.dataset(tmp_path), tmp_path / "x.parquet"):
+            with pytest.raises(ValueError, match=f"pyarrow cannot evaluate .*: write {advice}"):
+                arrowdl.Loader(source, 2, filter=filter)
+    (batch,) = arrowdl.Loader(tmp_path, 2, filter=pc.field("x").isin([2]) & (pc.field("x") != 3))
+    assert batch["x"].tolist() == [2]
+
+
 def test_values_that_are_not_ascii(tmp_path: Path) -> None:
     """pyarrow's text of a filter ends inside of a character, and is not valid UTF-8."""
     words = ["日本語テキスト" * 20, "é" * 101, "a" + "é" * 101]

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any
 
-from arrowdl.loader._schema.expressions import list_fields, list_values, read_expression
+from arrowdl.loader._schema.expressions import (
+    Call,
+    Node,
+    list_fields,
+    list_values,
+    read_expression,
+)
 from arrowdl.loader._schema.fields import find_paths, select_fields
 from arrowdl.loader._skipped import OptionError, describe
 
@@ -15,16 +21,41 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+# Functions of pyarrow.compute whose expressions pyarrow cannot evaluate, and what to write.
+_WITHOUT_FUNCTION = {"and_": "a & b", "or_": "a | b"}
+
+
 def check_filter(filter: Any, also: str = "") -> None:
-    """Raise TypeError unless `filter` is None or a pyarrow expression; `also` ends the advice."""
+    """Raise TypeError unless `filter` is None or a pyarrow expression; `also` ends the advice.
+
+    Raises ValueError if it calls a function that pyarrow makes expressions of, and does not have.
+    """
     import pyarrow.compute as pc
 
-    if filter is not None and not isinstance(filter, pc.Expression):
+    if filter is None:
+        return
+    if not isinstance(filter, pc.Expression):
         raise TypeError(
             f"filter={filter!r}: give a pyarrow expression, such as "
             'pyarrow.dataset.field("x") > 3; pyarrow.parquet.filters_to_expression makes one from '
             f"tuples{also}"
         )
+    for name in _list_functions(read_expression(filter)):
+        if name in _WITHOUT_FUNCTION:
+            raise ValueError(
+                f"filter={show_filter(filter)}: pyarrow cannot evaluate an expression of "
+                f"pyarrow.compute.{name}(): write {_WITHOUT_FUNCTION[name]}"
+            )
+
+
+def _list_functions(node: Node | None) -> Iterator[str]:
+    """Yield the names of the functions that an expression calls."""
+    nodes = [node]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, Call):
+            yield node.function
+            nodes.extend(node.arguments)
 
 
 def show_filter(filter: Any) -> str:
