@@ -21,20 +21,9 @@ LATER = (
     "cpp/bindings/export/",
     "cpp/src/compute/gather",
     "cpp/src/compute/take",
-    *(
-        f"python/arrowdl/loader/{name}"
-        for name in (
-            "_reader.py",
-            "_options.py",
-            "_loader.py",
-            "_columns.py",
-            "_open/",
-            "_settings/",
-        )
-    ),
-    "python/arrowdl/loader/_mixture/mixture.py",
-    "python/arrowdl/loader/_parquet/dataset.py",
-    "python/arrowdl/loader/_sources/wrapped.py",
+    "python/arrowdl/loader/_columns.py",
+    "python/arrowdl/loader/_settings/flatten.py",
+    "python/arrowdl/loader/_settings/padded.py",
 )
 
 # The end of a line, in a comment too, is a space between words.

@@ -921,7 +921,7 @@ def under_nulls() -> dict[str, tuple[Any, Any, Any]]:
 @pytest.mark.parametrize("name", under_nulls())
 @pytest.mark.parametrize("inside", [False, True])
 def test_nulls_that_count_are_refused_under_outer_nulls(name: str, inside: bool) -> None:
-    """Of rows that are not null themselves, whatever other rows are."""
+    """Only rows that are not null themselves count, whatever other rows are."""
     kind, counted, other = under_nulls()[name]
     if inside:  # rows of a struct that has nulls of its own
         mask = pa.array([False] * (len(counted) - 1) + [len(counted) > 3])
