@@ -56,7 +56,7 @@ void check_nulls_of_items(const DeviceArray& array, const Type& to, const UsedRo
   check_nulls_of_tree(items.slice(window.start, window.length), to.children[0], used_items);
 }
 
-/// The rows of child `i`, of an array that is not a list, that count.
+/// The rows that count in child `i` of an array that is not a list.
 UsedRows find_used_rows_of(const DeviceArray& array, const UsedRows& used, int64_t i) {
   if (is_union(array.type())) return find_used_members(array, used, i);
   if (array.type().layout == Layout::kRunEndEncoded) {

@@ -282,7 +282,7 @@ def attack_capsules(rng: random.Random) -> None:
                 read_everything(taken)
             elif isinstance(taken, arrowdl.DeviceStream):
                 list(taken)
-    if renamed is not None:  # no consumer took it, and its destructor asks for it by its name
+    if renamed is not None:  # it was not taken, and its destructor asks for it by its name
         assert capsule_name(renamed) in UNKNOWN
         rename_capsule(renamed, name)
 

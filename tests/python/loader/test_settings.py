@@ -326,7 +326,7 @@ def test_flags_are_the_plain_objects() -> None:
 
 
 def test_pinned_memory_is_a_device() -> None:
-    """Torch pins its tensors itself; the others copy to that device."""
+    """Torch pins its tensors itself; the other frameworks copy to that device."""
     target = arrowdl.Loader(TABLE, 2, device="cuda_host")._options.target
     assert (target.pin_memory, target.device) == (True, None)
     target = arrowdl.Loader(TABLE, 2, device="cuda_host", framework="numpy")._options.target
