@@ -2,8 +2,8 @@
 # pyarrow.compute.and_() and or_() take expressions and return filters that no scan can evaluate.
 #
 # Versions: pyarrow 26.0.1, numpy 2.4.6, Python 3.11, Linux.
-# Functions of pyarrow.compute return an expression if an argument is one. That of and_() and or_()
-# has the name of the Python function, with its underscore; the function of Arrow is named "and".
+# Functions of pyarrow.compute return an expression if an argument is one. and_() and or_() name the
+# Python function in it, with its underscore; the function of Arrow is named "and".
 # The expression prints, pickles and can be combined, and fails when a table, a dataset or a Parquet
 # file is filtered by it. and_kleene(), or_kleene(), and_not(), xor(), invert(), & and | work.
 #

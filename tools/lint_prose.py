@@ -16,23 +16,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 ENDINGS = (".py", ".pyi", ".cpp", ".hpp", ".cu", ".cuh", ".md", ".rst", ".sh", ".toml", ".ipynb")
 SHOWN = ("tools/lint_prose.py", "tests/python/project/test_prose.py")  # they quote the phrases
-# Their prose is revised after other changes to them: then they leave this list.
-LATER = (
-    *(
-        f"python/arrowdl/loader/{name}"
-        for name in (
-            "_reader.py",
-            "_options.py",
-            "_loader.py",
-            "_columns.py",
-            "_open/",
-            "_settings/",
-        )
-    ),
-    "python/arrowdl/loader/_mixture/mixture.py",
-    "python/arrowdl/loader/_parquet/dataset.py",
-    "python/arrowdl/loader/_sources/wrapped.py",
-)
 
 # The end of a line, in a comment too, is a space between words.
 _SPACE = r"(?:[ \t]+|[ \t]*\n[ \t]*(?:#|//[/!]?)?[ \t]*)"
@@ -133,7 +116,7 @@ def list_files(names: list[str]) -> list[Path]:
     command = ["git", "-C", str(ROOT), "ls-files", "--", *names]
     files = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\n")
     files = [name for name in files if name.endswith(ENDINGS) and name not in SHOWN]
-    return [ROOT / name for name in files if not name.startswith(LATER)]
+    return [ROOT / name for name in files]
 
 
 def main() -> int:

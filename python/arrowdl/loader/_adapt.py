@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class AdaptedReader(EpochReader):
-    """Gives out batches in other forms, and what is known of the source: a part of `Loader`."""
+    """The part of `Loader` that gives batches in other forms, and facts about the source."""
 
     def map(self, function: Callable[[Any], Any]) -> Self:
         """Return a loader that calls `function` with each batch, and returns its result.
@@ -48,13 +48,13 @@ class AdaptedReader(EpochReader):
     def filter(self, function: Callable[[Any], Any]) -> Self:
         """Return a loader that drops rows of each batch.
 
-        Steps, ranks and states stay as they are: a batch has fewer rows. One that would have none
-        repeats a row, with 0 `valid_rows`: one of its own, or, for a later `map`, the first of the
-        epoch that all filters keep (of a stream, one of an earlier batch). With `pad_last`, batches
-        keep their shape, and ``"valid"`` is False for what was dropped. Give `Loader` a `filter`
-        instead if the files can be filtered by their columns: its batches are full, and row groups
-        are skipped. The logger "arrowdl.loader" warns of an epoch of which no row of this rank is
-        kept.
+        Steps, ranks and states stay as they are: a batch has fewer rows. A batch that would be
+        empty repeats a row, with 0 `valid_rows`: a row of its own, or, for a later `map`, the first
+        row of the epoch that all filters keep (of a stream, a row of an earlier batch). With
+        `pad_last`, batches keep their shape, and ``"valid"`` is False for rows that were dropped.
+        If the files can be filtered by their columns, give `Loader` a `filter` instead: its batches
+        are full, and row groups are skipped. The logger "arrowdl.loader" warns if no row of this
+        rank is kept in an epoch.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class AdaptedReader(EpochReader):
             `function` cannot be called.
         ValueError
             When reading: a batch lost all its rows, a `map` follows, and no row is kept. Or
-            `device` is a sharding, without `pad_last`: all processes need as many rows.
+            `device` is a sharding, without `pad_last`: all processes need the same number of rows.
         """
         return self._with_step(Step(require_function("filter", function), True))
 
@@ -91,14 +91,14 @@ class AdaptedReader(EpochReader):
 
         The worker processes of a DataLoader share the rows of this rank. With workers, each
         iteration of the DataLoader is the next epoch, counted from the epoch of this loader; the
-        loader itself does not advance, and its state does not know theirs. torchdata's
+        loader itself does not advance, and its state does not include theirs. torchdata's
         ``StatefulDataLoader`` keeps their states.
 
         Parameters
         ----------
         valid_rows : bool
-            Whether to return pairs, of a batch and its `valid_rows`, which are known where the
-            batch was read: in a worker process.
+            Whether to return pairs of a batch and its `valid_rows`, which only the worker process
+            that read the batch knows.
 
         Returns
         -------
@@ -109,7 +109,7 @@ class AdaptedReader(EpochReader):
         return TorchDataset(self, valid_rows=require_bool("valid_rows", valid_rows))
 
     def map_dataset(self, *, cache_bytes: int = 2**29) -> MapDataset:
-        """Return the rows by their numbers, as a map-style dataset: for samplers.
+        """Return a map-style dataset of the rows by their numbers, for samplers.
 
         Row numbers are those of the source in its own order, after `filter`. `shuffle` and `ranks`
         of the loader do not apply: a sampler chooses the rows. Batches have as many rows as are
@@ -118,8 +118,8 @@ class AdaptedReader(EpochReader):
         Parameters
         ----------
         cache_bytes : int
-            Bytes of decoded row groups, of files that are not mapped, that each process caches: the
-            groups that were used last, and at least one; 0 caches none. If rows in random order
+            How many bytes of decoded row groups each process caches, for files that are not mapped:
+            the groups that were used last, and at least one; 0 caches none. If rows in random order
             come from more row groups than that, a group is decoded for almost every row.
 
         Returns
@@ -157,9 +157,9 @@ class AdaptedReader(EpochReader):
     def vocabulary(self, column: str) -> pa.Array:
         """Return the values of a dictionary column, in the order of its codes.
 
-        They are the same for every rank, worker and epoch, and after a resume. Of a dataset, the
-        first call, or else the first epoch, reads the dictionary columns of all files once, unless
-        `vocabulary` was given.
+        They are the same for every rank, worker and epoch, and after a resume. For a dataset, the
+        first call or the first epoch, whichever comes first, reads the dictionary columns of all
+        files once, unless the Loader has a `vocabulary`.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class AdaptedReader(EpochReader):
         Raises
         ------
         ValueError
-            The column is no dictionary column, and has no `vocabulary`.
+            The column is not a dictionary column, and has no `vocabulary`.
         RuntimeError
             The source is a stream for one pass that has not been read; or its engine's threads are
             in another process, from which this one was forked.
@@ -183,13 +183,13 @@ class AdaptedReader(EpochReader):
             values = self._source.find_vocabulary(column)
         if values is None:
             raise ValueError(
-                f'"{column}" is no dictionary column of the source: give its values as '
+                f'"{column}" is not a dictionary column of the source: give its values as '
                 "Loader(vocabulary=) to read codes"
             )
         return values
 
     def plan(self) -> FilePlan:
-        """Return what was found out about the files: for ``Storage(plan=)``, on any machine.
+        """Return the files and their row groups, for ``Storage(plan=)`` on any machine.
 
         Returns
         -------

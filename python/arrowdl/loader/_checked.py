@@ -19,27 +19,11 @@ from arrowdl.loader._sources.base import Source
 def open_checked(
     source: Any, columns: Any, filter: Any, vocabulary: Any, storage: Any, options: Options
 ) -> tuple[Source, Sequence[Skipped]]:
-    """Open a source, whose rows `options` can make batches of.
+    """Open a source, and check that `options` can make batches of its rows.
 
-    Parameters
-    ----------
-    source, columns, filter, vocabulary, storage
-        As in `Loader`.
-    options : Options
-        The others.
-
-    Returns
-    -------
-    source : Source
-    skipped : sequence of Skipped
-        Files that cannot be opened, if they may be left out.
-
-    Raises
-    ------
-    TypeError, ValueError
-        The source cannot be read, or does not have a column that the options name.
-    OSError
-        Files cannot be opened, and may not be left out.
+    The arguments but `options` are those of `Loader`. Returns the source, and the files that cannot
+    be opened and are skipped. Raises TypeError or ValueError if the source cannot be read, or lacks
+    a column that the options name; OSError if files cannot be opened and are not skipped.
     """
     storage = read_storage(storage)
     if storage.decoder == "polars":

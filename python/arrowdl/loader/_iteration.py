@@ -26,23 +26,13 @@ _log = logging.getLogger("arrowdl.loader")
 
 @dataclass(frozen=True)
 class Iteration:
-    """Reads an epoch, or the rest of it, with a progress bar, reports, and warnings at its end.
-
-    Attributes
-    ----------
-    cursor : Cursor
-    received : Received
-    states : States
-    skips : Skips
-    filter : str, optional
-        What the user gave as `filter`.
-    """
+    """Reads what remains of an epoch, with a progress bar, reports, and warnings at its end."""
 
     cursor: Cursor
     received: Received
     states: States
     skips: Skips
-    filter: str | None
+    filter: str | None  # what the user gave as `filter`
 
     def run(self, pipeline: SharePipeline, reader: Reader) -> Generator[Any]:
         """Yield the batches of `reader`, and move the cursor if all were read."""

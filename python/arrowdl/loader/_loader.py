@@ -41,50 +41,50 @@ class Loader(AdaptedReader):
         For many epochs: paths, URLs and globs of Parquet or Arrow IPC files or directories of them,
         open file objects, a ``pyarrow.dataset.Dataset``, a pyarrow table, a polars frame or lazy
         frame (collected once), a pandas frame, a DuckDB relation, a table of Delta Lake or Iceberg,
-        a Lance or Hugging Face dataset, a list of record batches, a function that makes an Arrow
+        a Lance or Hugging Face dataset, a list of record batches, or a function that makes an Arrow
         stream, an ADBC cursor or a Flight stream. For one epoch: such a stream or cursor itself.
     batch_size : int or Tokens, optional
         Rows, or tokens, of a batch on this rank. Give this or `Ranks.global_batch_size`.
     columns : sequence of str, optional
         Columns to read, in this order. All columns by default.
     filter : pyarrow.dataset.Expression, optional
-        Rows to read, of files, datasets and tables with versions: those that
-        ``pyarrow.Table.filter`` keeps. Of Lance, also a SQL string. If no row matches, epochs have
-        no batch, and the logger "arrowdl.loader" warns.
+        Which rows to read from files, datasets and tables with versions: those that
+        ``pyarrow.Table.filter`` would keep. Lance also takes a SQL string. If no row matches,
+        epochs have no batches, and the logger "arrowdl.loader" warns.
 
     Order
     -----
     shuffle : bool or Shuffle
-        Each epoch permutes all rows, if the buffer of `Shuffle` holds as many. Otherwise it
-        permutes the row groups (of tables: blocks), reads twelve of them side by side, from all
-        parts of the source, and permutes the rows of each full buffer; the logger "arrowdl.loader"
-        says so. Of streams, only the rows of each buffer are permuted.
+        Permute the rows in each epoch: all rows, if the buffer of `Shuffle` can hold them.
+        Otherwise the row groups (of tables: blocks) are permuted, twelve of them are read side by
+        side, from all parts of the source, and the rows of each full buffer are permuted; the
+        logger "arrowdl.loader" says so. For streams, only the rows of each buffer are permuted.
     seed : int or Seed
-        Of the shuffles, and of the draws in transforms. The same seed, epoch and source give the
-        same batches on every machine.
+        Decides the order of a shuffle, and the random draws in transforms. The same seed, epoch and
+        source give the same batches on every machine.
     drop_last : bool
-        Drop incomplete batches. Otherwise the last batch of a rank may have fewer rows. It may also
-        be a single row that another rank has too, if this rank would have one batch less than the
-        others: see `valid_rows`.
+        Drop incomplete batches. Otherwise the last batch of a rank may have fewer rows. All ranks
+        have the same number of batches: a rank that would have one batch less repeats a single row
+        of another rank (see `valid_rows`).
     pad_last : bool
-        Pad each batch to `batch_size` rows, and add a bool column ``"valid"``. Padding repeats rows
-        of the batch. ``"valid"`` is False for it, and for a row that another rank also reads. For
-        compilers that need stable shapes, such as JAX's, and for metrics.
+        Pad each batch to `batch_size` rows, by repeating rows of the batch, and add a bool column
+        ``"valid"``. It is False for padding, and for a row that another rank also reads. Compilers
+        that need stable shapes, such as JAX's, and metrics use it.
     batching : Buckets or Pack, optional
-        Batches of rows of like lengths, or of blocks that rows are packed into.
+        `Buckets` puts rows with similar lengths into a batch; `Pack` packs rows into blocks.
     ranks : Ranks, optional
-        Who shares the rows, and the steps of all together. By default the ranks of
-        ``torch.distributed``, of ``RANK`` and ``WORLD_SIZE``, or of JAX.
+        The processes that share the rows, and the size of a step on all of them together. By
+        default the ranks of ``torch.distributed``, of ``RANK`` and ``WORLD_SIZE``, or of JAX.
 
     Tensors
     -------
     framework : {'torch', 'jax', 'numpy'}
-        Whose tensors the batches are made of.
+        The library whose tensors the batches have.
     device : device or jax.sharding.Sharding, optional
-        Copies the batches there, ahead of the training and through pinned memory. See
+        Where batches are copied to, ahead of the training and through pinned memory: see
         `DeviceArray.to`. "cuda_host" is pinned memory, for your own copies of torch tensors. A
-        sharding makes global arrays of JAX, of which this process has `batch_size` rows;
-        `transform` gets NumPy arrays then.
+        sharding makes global arrays of JAX: this process has `batch_size` rows of each, and
+        `transform` gets NumPy arrays.
     nulls : {'raise', 'fill', 'nan', 'mask'} or mapping of str to these
         As in `to_torch`: one policy, or the policies of columns, or of matrices of `stack`, by
         name. Other columns raise.
@@ -94,17 +94,17 @@ class Loader(AdaptedReader):
         What integers and floats are cast to, as in `to_torch`: one dtype of torch, NumPy or JAX, or
         its name, or the dtypes of columns, or of matrices of `stack`, by name.
     stack : bool or mapping of str to sequence of str, optional
-        Columns side by side as one matrix. True makes each batch one matrix of all columns. A
+        Put columns side by side into a matrix. True makes each batch one matrix of all columns. A
         mapping makes a matrix of the listed columns under each name, and keeps the other columns.
     vocabulary : mapping of str to sequence, optional
-        Distinct values of columns: a batch has the index of each value. For dictionary columns
-        whose values are not to be read from all files first, and for plain values, such as strings.
-        A value that is not listed is an error. A set is refused: its order differs between
-        processes.
+        The distinct values of columns: batches then have the index of each value. Give them for
+        columns of plain values, such as strings, and for dictionary columns, whose values would
+        otherwise be read from all files first. A value that is not listed is an error. A set is
+        refused, since its order differs between processes.
     writable : bool
         Whether batches may be written to, as in ``batch["x"] /= 2``, without changing the source or
-        another batch. With False, batches in order share memory with the source or with what
-        `transform_arrow` returns, and neither may write to it.
+        another batch. With False, batches that are not shuffled share memory with the source or
+        with what `transform_arrow` returns: do not write to either.
 
     Work
     ----
@@ -112,26 +112,27 @@ class Loader(AdaptedReader):
         Called with each batch; the loader returns its result.
     transform_arrow : callable, optional
         Called with the ``pyarrow.RecordBatch`` of each batch's rows, in their final order, before
-        they become tensors. It returns as many rows: a record batch, a table, or a dict of Arrow
-        arrays, tensors or lists by column name. It runs in a native thread ahead of the training,
-        one batch after another, or in the worker processes.
+        they become tensors. It returns the same number of rows: a record batch, a table, or a dict
+        of Arrow arrays, tensors or lists by column name. It runs in a native thread ahead of the
+        training, one batch after another, or in the worker processes.
     num_workers : int
-        Worker processes, which read and call `transform`; 0 for none. They help a `transform` that
-        is slow Python code. They take turns: the batches are those without workers, in another
-        order (with `Ranks.splits` in the same one). Not on Windows.
+        Worker processes that read and call `transform`; 0 for none. They help if `transform` is
+        slow Python code. They take turns: the batches are the same as without workers, but in
+        another order (with `Ranks.splits`, in the same order). Not on Windows.
     num_threads : int
-        Threads that make tensors and call `transform`, which has to be safe in several threads; 0
-        for the training's own thread. They help a `transform` that releases the interpreter lock.
-        Not with `num_workers`, or with a `device` other than the CPU.
+        Threads that make tensors and call `transform`, which must be safe in several threads; 0
+        for the training's own thread. They help if `transform` releases the interpreter lock. Not
+        with `num_workers`, or with a `device` other than the CPU.
     prefetch : int
-        Batches that a native thread reads, shuffles or copies to `device` ahead; 0 for none. With
-        `num_workers`, how many batches each worker is ahead (at least 1).
+        How many batches a native thread reads, shuffles or copies to `device` ahead; 0 for none.
+        With `num_workers`, how many batches each worker is ahead (at least 1).
     storage : Storage, optional
         How files are reached and read: file systems, retries, a cache on disk, saved plans.
     on_error : {'raise', 'skip'} or Skip
-        'skip' leaves out what cannot be read, and goes on, up to a number of rows.
+        'raise' raises the error of what cannot be read. 'skip' leaves it out and goes on, until
+        too many rows are left out: see `Skip`.
     progress : bool or Report
-        Show a progress bar of tqdm, on rank 0; a `Report` may also log or call a function.
+        Show a progress bar of tqdm, on rank 0. A `Report` may also log, or call a function.
 
     Raises
     ------
@@ -148,8 +149,8 @@ class Loader(AdaptedReader):
 
     Notes
     -----
-    Iterating reads the current epoch from its start, or from a loaded state. The next epoch follows
-    when it is complete. An epoch that was left early starts again.
+    Iterating reads the current epoch, from its start or from a loaded state. After a complete
+    epoch, iterating reads the next one; an epoch that was left early starts again.
 
     ``with Loader(...) as loader:`` closes the loader at the end of the block: see `close`.
     """
@@ -228,26 +229,27 @@ class Loader(AdaptedReader):
         storage: Storage | None = None,
         **options: Any,
     ) -> Self:
-        """Make a Loader of rows of several sources, by their weights.
+        """Make a Loader that mixes the rows of several sources by weights.
 
-        Each sequence of `Ranks.splits` takes the next row of one source after the other, so that
-        the share of each source in any number of steps is its weight, to a few rows. The order
-        depends on the seed and the weights alone: each step has the same rows on any number of
-        ranks and workers, also after a resume. A source that ends goes on with its next epoch, in
-        another order if it is shuffled.
+        Each sequence of `Ranks.splits` takes every row from one of the sources, so that the share
+        of each source in any number of steps is its weight, up to a few rows. The order depends on
+        the seed and the weights alone: each step has the same rows on any number of ranks and
+        workers, also after a resume. A source that ends goes on with its next epoch, in another
+        order if it is shuffled.
 
         Parameters
         ----------
         sources : mapping of str to object
-            By name, sources as in `Loader`, except streams, or Loaders, which keep their columns,
-            filter, vocabulary, order and seed; everything else is of the mixture. All have the same
-            columns of the same types.
+            The sources by name: what `Loader` takes, except streams, or Loaders. A Loader keeps its
+            columns, filter, vocabulary, order and seed; its other options are replaced by those of
+            the mixture. All sources have the same columns of the same types.
         weights : mapping
-            Of each name to a number: shares of the rows, not of tokens. Or of steps, the first one
-            0, to such mappings, which hold from that step of the epoch on. A loaded state may have
-            been saved with other weights: those given here hold from its step on.
+            A number for each name: the shares of the rows, not of the tokens. Or a mapping from
+            steps, of which the first is 0, to such mappings, each of which holds from that step of
+            the epoch on. A loaded state may have been saved with other weights: those given here
+            hold from its step on.
         ranks : Ranks
-            With a `global_batch_size`, the rows or tokens of a step on all ranks together.
+            Has a `global_batch_size`: the rows or tokens of a step on all ranks together.
         stop : {"first", "all", "repeat"}
             Where an epoch ends: before the first row that would be repeated, when all rows of all
             sources have been read, or never.
@@ -258,7 +260,7 @@ class Loader(AdaptedReader):
         shuffle, seed
             As in `Loader`, for the sources that are not Loaders: these share the buffer.
         **options
-            Of `Loader`.
+            Other options, as in `Loader`.
 
         Returns
         -------
@@ -267,10 +269,10 @@ class Loader(AdaptedReader):
         Raises
         ------
         TypeError
-            A source is a stream, or `sources` or `weights` is no mapping.
+            A source is a stream, or `sources` or `weights` is not a mapping.
         ValueError
-            The sources have other columns or types, or fewer rows than `Ranks.splits`; or the
-            weights do not fit them.
+            The sources differ in their columns or types, or one has fewer rows than
+            `Ranks.splits`, or the weights do not fit the sources.
         """
         unknown = [name for name in options if name not in OPTIONS_OF_MIX]
         refuse_unknown_of_mix(unknown, OPTIONS_OF_MIX)

@@ -58,23 +58,12 @@ def mix_sources(
     ranks: Any,
     seed: Any,
     storage: Any,
-    options: Mapping[str, Any],
+    options: Mapping[str, Any],  # the others of `Loader.mix`, as `on_error`
 ) -> Mixed:
     """Open the sources of a mixture.
 
-    Parameters
-    ----------
-    sources, weights, stop, origin, columns, filter, vocabulary, ranks, seed, storage
-        As in `Loader.mix`.
-    options : mapping
-        Its other options, of which some change how sources are opened.
-
-    Raises
-    ------
-    TypeError
-        `sources` is not a mapping, or one of them is a stream.
-    ValueError
-        The sources do not fit together, or the weights do not fit them.
+    Raises TypeError if `sources` is not a mapping, or one of them is a stream; ValueError if the
+    sources, or the weights, do not fit together.
     """
     storage = read_storage(storage)
     if storage.plan is not None:

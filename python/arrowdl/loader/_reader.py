@@ -63,13 +63,15 @@ class EpochReader:
         Raises
         ------
         ValueError
-            The number of ranks is unknown, or does not divide `global_batch_size`; or batches have
-            a number of tokens.
+            The number of ranks is unknown, or does not divide `global_batch_size`; or a budget of
+            tokens bounds batches.
         """
         if self._options.sizes.batch_size is not None:
             return self._options.sizes.batch_size
         if self._options.sizes.counts_tokens:
-            raise ValueError(f"{self._options.sizes.name_plan()}: batches differ in their rows")
+            raise ValueError(
+                f"{self._options.sizes.name_plan()}: batches have different numbers of rows"
+            )
         return self._options.sizes.find_batch_size(self._cursor.find_ranks()[1])
 
     def __iter__(self) -> Iterator[Any]:
@@ -122,14 +124,15 @@ class EpochReader:
     def valid_rows(self) -> int:
         """Rows of the last returned batch that belong to this rank; they come first in it.
 
-        Fewer than the batch has if it was padded (`pad_last`). 0 if the batch repeats a row, so
-        that all ranks have as many batches: a row of another rank, or, if all rows of the batch
-        were skipped or filtered, any row. A metric has to leave it out.
+        They are fewer than the rows of the batch if it was padded (`pad_last`). They are 0 if the
+        batch only repeats a row, so that all ranks have the same number of batches: a row of
+        another rank, or, if all rows of the batch were skipped or filtered, any row. A metric has
+        to leave such a batch out.
         """
         return self._received.valid_rows
 
     def stats(self) -> Stats:
-        """Return what was read so far, and how long each part took.
+        """Return how much was read so far, and how long each part of the work took.
 
         Returns
         -------
@@ -139,9 +142,9 @@ class EpochReader:
         return self._received.copy_stats()
 
     def __len__(self) -> int:
-        """Return the number of batches of a whole epoch on this rank; a resumed one has fewer.
+        """Return the number of batches of a whole epoch on this rank; a resumed epoch has fewer.
 
-        With a budget of tokens and `shuffle`, epochs differ: this is the number of `epoch`.
+        With a budget of tokens and `shuffle`, epochs differ: this is the number for `epoch`.
 
         Raises
         ------
@@ -181,10 +184,10 @@ class EpochReader:
         Returns
         -------
         dict
-            Of JSON types, some hundred bytes. ``"buffer_size"`` is the number of rows; 0 if the
-            first rows of a stream decide, or if nothing is buffered. Of a table with versions, and
-            of files of Hugging Face, ``"snapshot"`` names the version or the commit; ``"files"``
-            has digests of the files' sizes and ETags.
+            The state, of JSON types and some hundred bytes. ``"buffer_size"`` is the number of
+            rows; 0 if the first rows of a stream decide, or if nothing is buffered. ``"snapshot"``
+            names the version of a table that has versions, or the commit of files of Hugging Face;
+            ``"files"`` has digests of the files' sizes and ETags.
         """
         return self._states.save(self._cursor)
 
@@ -198,14 +201,14 @@ class EpochReader:
         Parameters
         ----------
         state : mapping
-            Of `state_dict` on any rank, or of torchdata's ``StatefulDataLoader`` over
-            `torch_dataset`.
+            What `state_dict` returned on any rank, or the state of torchdata's
+            ``StatefulDataLoader`` over `torch_dataset`.
 
         Raises
         ------
         ValueError
-            The state belongs to another source, shuffle or `Ranks.splits`, whose rows have another
-            order, or no Loader can have returned it.
+            The state was saved with another source, shuffle or `Ranks.splits`, whose rows have
+            another order; or it is not a state of a Loader.
         """
         state = find_state(state)
         state, before = find_state(state), self._pipeline
@@ -222,10 +225,10 @@ class EpochReader:
     def close(self) -> None:
         """End the worker processes and the epochs that are being read.
 
-        Their iterators end, as a loop that is left does, and release their threads and files.
+        Their iterators end, as if their loops were left, and release their threads and files.
         Batches stay valid, and so do `state_dict` and `stats`. Closing again does nothing.
-        A loader that is dropped closes by itself. If another thread waits for a batch, or this one
-        does and a signal handler closes, the iterator ends in place of returning it.
+        A loader without references closes by itself. If a thread waits for a batch while another
+        thread, or a signal handler, closes the loader, its iterator ends without that batch.
         """
         self._received.is_closed = True
         with ExitStack() as stack:
@@ -271,6 +274,6 @@ def _close(iterator: Generator[Any]) -> None:
     try:
         iterator.close()
     except ValueError as error:
-        # Of Python, if the iterator runs: it looks by itself whether the loader was closed.
+        # Python raises this if the iterator runs, which finds by itself that the loader was closed.
         if str(error) != "generator already executing":
             raise

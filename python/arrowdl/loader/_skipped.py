@@ -69,21 +69,11 @@ class Skipped:
 
 @dataclass
 class MissingRows:
-    """What one batch lacks.
+    """What one batch lacks."""
 
-    Attributes
-    ----------
-    rows : int
-        Rows of this rank that are missing.
-    entries : list of Skipped
-        Where they are. Several batches may have rows of one entry.
-    error : Exception
-        The last one.
-    """
-
-    rows: int
-    entries: list[Skipped]
-    error: Exception
+    rows: int  # of this rank
+    entries: list[Skipped]  # where they are; several batches may have rows of one entry
+    error: Exception  # the last one
 
     def __add__(self, other: MissingRows | None) -> MissingRows:
         if other is None:

@@ -15,26 +15,13 @@ from arrowdl.loader._stats import Stats
 
 
 class Skips:
-    """What ``on_error="skip"`` leaves out of the epochs of a Loader.
-
-    Parameters
-    ----------
-    cursor : Cursor
-    stats : Stats
-        Which name what is left out.
-    opening : tuple of Skipped
-        Files that could not be opened.
-
-    Attributes
-    ----------
-    opening : tuple of Skipped
-        Files that could not be opened, and documents whose lengths could not be read: they are left
-        out of all epochs, also of those of copies.
-    """
+    """What ``on_error="skip"`` leaves out of the epochs of a Loader."""
 
     def __init__(self, cursor: Cursor, stats: Stats, opening: tuple[Skipped, ...] = ()) -> None:
         self._cursor = cursor
-        self._stats = stats
+        self._stats = stats  # names what is skipped
+        # Files that could not be opened, and documents whose lengths could not be read. They are
+        # left out of all epochs, also of those of copies.
         self.opening = opening
 
     def note(self, entries: Iterable[Skipped]) -> None:
@@ -51,16 +38,11 @@ class Skips:
         self.opening = self._stats.skipped
 
     def begin(
-        self, reader: Reader, state: Mapping[str, Any]
+        self,
+        reader: Reader,
+        state: Mapping[str, Any],  # of `States.save`
     ) -> tuple[Tally, Callable[[], None] | None]:
-        """Return what counts the rows that an epoch skips, and what compares the ranks.
-
-        Parameters
-        ----------
-        reader : Reader
-        state : mapping
-            Of `States.save`.
-        """
+        """Return what counts the rows that an epoch skips, and what compares the ranks."""
         self._note_lost()
         meeting = check = None
         if self._cursor.is_at(reader):

@@ -15,15 +15,9 @@ from arrowdl.loader._sources.base import Source
 
 
 class States:
-    """What names a source in states, as it was when the Loader was made.
+    """Names a source in states, as it was when the Loader was made."""
 
-    Parameters
-    ----------
-    source : Source
-    is_auto : bool
-        Whether the user gave no number of rows for the shuffle buffer.
-    """
-
+    # `is_auto`: the user gave no number of rows for the shuffle buffer.
     def __init__(self, source: Source, *, is_auto: bool) -> None:
         self._is_auto = is_auto
         self._identity = source.identify()

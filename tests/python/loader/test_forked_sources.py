@@ -57,7 +57,7 @@ function = "give the Loader a function that opens the source in the process that
 for source in (relation, connect().to_arrow_reader(), arrowdl.from_arrow_stream(connect())):
     loader = make(source)
     run(lambda: read(loader), "RuntimeError: process", "forked from it", "num_workers=0", function)
-run(lambda: make(relation).vocabulary("id"), "no dictionary column")
+run(lambda: make(relation).vocabulary("id"), "not a dictionary column")
 encoded = make(duckdb.connect().sql("select 'a'::enum('a', 'b') as kind from range(8)"))
 run(lambda: encoded.vocabulary("kind"), "forked from it")
 run(lambda: read(make(connect())), "read 8")

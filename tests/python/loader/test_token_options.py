@@ -450,7 +450,7 @@ def test_what_does_not_fit_together(
 
 
 def test_a_batch_size_that_is_none() -> None:
-    with pytest.raises(ValueError, match="batches differ in their rows"):
+    with pytest.raises(ValueError, match="batches have different numbers of rows"):
         _ = make(make_table(), batch_tokens=99).batch_size
 
 

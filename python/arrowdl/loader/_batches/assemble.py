@@ -160,16 +160,8 @@ class Assembly:
         return pad_batches(rows.stream, rows.batch_size, rows.valid_rows)
 
     def make_converter(self, *, is_new: bool, find_seed: FindSeed) -> Convert:
-        """Return what makes the batch of an array of rows.
-
-        Parameters
-        ----------
-        is_new : bool
-            Whether the memory of the rows has no other user. Other rows are copied if batches may
-            be written to.
-        find_seed : callable
-            As of `Draws`.
-        """
+        """Return the function that makes a batch of an array of rows."""
+        # Memory that is not new has other users: it is copied if batches may be written to.
         convert = self._choose_converter(self._choose_access(is_new=is_new))
         return self._then_finish(convert, self._make_draws(find_seed, None), self._finish)
 

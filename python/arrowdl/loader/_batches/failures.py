@@ -146,14 +146,7 @@ class Substitutes:
 def sample_rows(
     numbered: Numbered, device: _core.Device | None = None
 ) -> Iterator[_core.DeviceArray]:
-    """Yield rows that can be read, each an array, from several places of the source.
-
-    Parameters
-    ----------
-    numbered : Numbered
-    device : Device, optional
-        Where the rows are copied to.
-    """
+    """Yield single rows that can be read, from several places of the source, on `device`."""
     for row in numbered.sample():
         rows = remove_numbers(row)
         yield rows if device is None else rows.to(device)

@@ -16,22 +16,14 @@ FindParts = Callable[[int, int], list[int]]  # takes the index of an array, and 
 
 @dataclass
 class Note:
-    """What is known of a batch beside its rows.
+    """What is known of a batch beside its rows."""
 
-    Attributes
-    ----------
-    numbers : DeviceArray or list
-        Of its rows, as in `Numbered`: ints, or of a block a list of these.
-    parts : list of int
-        Own rows of each part that is left out as a whole if a transform fails for it: each at least
-        one, one part after the other, and no part if the batch has no own row.
-    report : MissingRows, optional
-        Of rows that are missing.
-    """
-
+    # The numbers of the rows, as in `Numbered`: ints, or a list of ints for a block.
     numbers: _core.DeviceArray | list[Any]
+    # A part is left out as a whole if a transform fails for it. The number of this rank's rows in
+    # each part, at least one; empty if the batch has none.
     parts: list[int]
-    report: MissingRows | None = None
+    report: MissingRows | None = None  # what is missing in the batch
 
     def list_numbers(self) -> list[Any]:
         """Return the numbers of the rows."""

@@ -14,19 +14,7 @@ from arrowdl.loader._epoch.world import find_world
 
 
 class Cursor:
-    """The position of a Loader, which iterating moves.
-
-    Parameters
-    ----------
-    epochs : Epochs
-    position : Position, optional
-        By default the start of the first epoch.
-
-    Attributes
-    ----------
-    epochs : Epochs
-    position : Position
-    """
+    """The position of a Loader, which iterating moves: by default the start of the first epoch."""
 
     def __init__(self, epochs: Epochs[Any], position: Position | None = None) -> None:
         self.epochs = epochs
@@ -47,19 +35,12 @@ class Cursor:
         """Return how rows are divided, whatever the number of workers."""
         return self.epochs.make_sharding(self.find_ranks()[1], 1)
 
+    # With `may_go_on`, a loaded state may belong to the same workers: each goes on where it was.
+    # Otherwise the remaining rows are divided among the workers again. `step` is that of `Reader`.
     def begin(self, worker: int, num_workers: int, *, step: int, may_go_on: bool = True) -> Reader:
-        """Start the epoch, or the rest of it.
+        """Start the epoch, or what remains of it.
 
         Readers that began before no longer move the cursor.
-
-        Parameters
-        ----------
-        worker, num_workers : int
-        step : int
-            As of `Reader`.
-        may_go_on : bool
-            Whether a loaded state may belong to the same workers, which then go on where each of
-            them was. Otherwise the remaining rows are divided among them again.
         """
         epochs = self.epochs
         epochs.source.check_process()

@@ -84,12 +84,10 @@ class _Epochs:
             epoch += 1
 
     def _find_start(self, index: int, epoch: int) -> int:
-        """Return the first row of an epoch of the source, in one sequence of the mixture.
-
-        Sequence `i` of the mixture reads sequence ``i + epoch`` of the source. Lengths of these
-        differ by a row: so all sequences of the mixture come to the next epoch at the same row, to
-        one row, and read each row of the source as often.
-        """
+        """Return the first row of an epoch of the source, in one sequence of the mixture."""
+        # Sequence `i` of the mixture reads sequence `i + epoch` of the source. The lengths of these
+        # differ by a row. So all sequences of the mixture reach the next epoch at the same row, to
+        # one row, and read each row of the source equally often.
         rows, splits = self._rows, self._mixture.order.splits
         return (index + epoch) * rows // splits - index * rows // splits
 

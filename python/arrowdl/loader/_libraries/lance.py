@@ -267,12 +267,8 @@ def refuse_lance_plan(dataset: Any) -> None:
 def open_lance(dataset: Any, request: Request) -> Source:
     """Open a ``lance.LanceDataset`` at the version that it has now.
 
-    Raises
-    ------
-    TypeError
-        The filter is neither an expression nor SQL.
-    ValueError
-        The dataset does not have a column.
+    Raises TypeError if the filter is neither an expression nor SQL, and ValueError if a column is
+    missing.
     """
     columns, filter = request.columns, request.filter
     if not isinstance(filter, str):

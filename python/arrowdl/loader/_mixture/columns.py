@@ -24,18 +24,10 @@ if TYPE_CHECKING:
 
 
 class MixedColumns:
-    """The columns of a mixture: the names and codes of its first source, and `origin`.
+    """The columns of a mixture: the names and codes of its first source, and `origin`."""
 
-    Parameters
-    ----------
-    members : sequence of Member
-    origin : str, optional
-        Name of a column of int32 with the index of each row's source.
-    is_named : bool
-        Whether rows of the other sources get the names of the first: those of list items differ
-        from writer to writer.
-    """
-
+    # `origin` names a column of int32 with the index of each row's source. With `is_named`, rows of
+    # the other sources get the names of the first: names of list items differ between writers.
     def __init__(
         self, members: Sequence[Member], origin: str | None = None, *, is_named: bool = True
     ) -> None:
@@ -102,10 +94,8 @@ class MixedColumns:
         return _core.from_arrow_stream(map(add, itertools.chain([empty], stream)))
 
     def _check_dictionaries(self, stream: _core.DeviceStream) -> _core.DeviceStream:
-        """Return `stream`, whose dictionaries have to be those of the first source.
-
-        Otherwise a code would have several meanings. Top-level columns have one vocabulary.
-        """
+        """Return `stream`, and check that it has the dictionaries of the first source."""
+        # Otherwise a code would have several meanings. Top-level columns have one vocabulary.
         if not has_dictionaries(stream.schema):
             return stream
         if self._dictionaries is None:
@@ -115,14 +105,8 @@ class MixedColumns:
             self._dictionaries.check(next(source.read_rows(0, 1, first).rebatch(1)))
         return check_dictionaries(stream, self._dictionaries)
 
-    def find_united(self, given: Vocabulary) -> Vocabulary | None:
-        """Return one vocabulary for all sources, if theirs differ; None if they are alike.
-
-        Parameters
-        ----------
-        given : Vocabulary
-            That the user gave.
-        """
+    def find_united(self, given: Vocabulary) -> Vocabulary | None:  # `given` is the user's
+        """Return one vocabulary for all sources, or None if theirs are alike."""
         import pyarrow as pa
 
         tables = {}

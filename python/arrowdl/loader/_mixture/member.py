@@ -10,24 +10,13 @@ from arrowdl.loader._sources.row_bytes import LANES
 
 @dataclass(frozen=True)
 class Member:
-    """A source of a mixture.
-
-    Attributes
-    ----------
-    name : str
-    source : IndexedSource
-    seed : int
-    buffer_size : int, optional
-        Of its shuffle; None for its own order, and until the mixture is cut for a shuffle.
-    is_loader : bool
-        Whether seed and buffer are its own, and not of the mixture.
-    lanes : int
-        Of its shuffle, at most.
-    """
+    """A source of a mixture."""
 
     name: str
     source: IndexedSource
     seed: int
+    # The rows of its shuffle buffer. None: its rows keep their order, or the mixture has not yet
+    # divided its own buffer.
     buffer_size: int | None
-    is_loader: bool
-    lanes: int = LANES
+    is_loader: bool  # it was given as a Loader: seed and buffer are its own, not the mixture's
+    lanes: int = LANES  # of its shuffle, at most

@@ -25,30 +25,14 @@ class MixedSource(IndexedSource):
     """Rows of several sources by their weights, in several sequences.
 
     Row `i` of sequence `j` is the next row of sequence `j` of one of the sources, which has as many
-    sequences. A source whose sequence has ended goes on with that of its next epoch.
-
-    Parameters
-    ----------
-    members : sequence of Member
-    order : MixedOrder
-    origin : str, optional
-        Name of a column of int32 with the index of each row's source.
-
-    Attributes
-    ----------
-    members : sequence of Member
-    order : MixedOrder
-    columns : MixedColumns
-
-    Raises
-    ------
-    ValueError
-        The sources have different columns.
+    sequences. A source whose sequence has ended goes on with that of its next epoch. Raises
+    ValueError if the sources have different columns.
     """
 
     is_shared = False
     order: MixedOrder
 
+    # `origin` names a column of int32 with the index of each row's source.
     def __init__(
         self, members: Sequence[Member], order: MixedOrder, origin: str | None = None
     ) -> None:

@@ -16,47 +16,19 @@ Stop = Literal["first", "all", "repeat"]
 class MixedOrder:
     """The weights of the sources of a mixture, row by row.
 
-    Parameters
-    ----------
-    members : sequence of Member
-        Whose rows are counted.
-    schedule : sequence of (int, weights)
-        Of `read_schedule`.
-    rows_of_step : int
-        Of each sequence; 0 with a budget of tokens.
-    stop : {"first", "all", "repeat"}
-        Whether an epoch ends before a row of any source is repeated, when all rows of all sources
-        have been read, or never.
-    splits : int
-        Sequences.
-
-    Attributes
-    ----------
-    schedule : sequence of (int, weights)
-        The weights, and the steps from which they hold.
-    phases : tuple of Phase
-        The weights, and the rows from which they hold.
-    stop : {"first", "all", "repeat"}
-    splits : int
-    length : int
-        Rows of each sequence of an epoch.
-
-    Raises
-    ------
-    ValueError
-        A source has too few rows, or the weights are such that no epoch ends.
+    Raises ValueError if a source has too few rows, or if no epoch ends with these weights.
     """
 
-    phases: tuple[Phase, ...]
-    length: int
+    phases: tuple[Phase, ...]  # the weights, and the rows from which they hold
+    length: int  # the rows of each sequence in an epoch
 
     def __init__(
         self,
         members: Sequence[Member],
-        schedule: Schedule,
-        rows_of_step: int,
+        schedule: Schedule,  # the weights, and the steps from which they hold
+        rows_of_step: int,  # 0 with a budget of tokens
         stop: Stop,
-        splits: int,
+        splits: int,  # the number of sequences
     ) -> None:
         self.schedule = schedule
         self.stop: Stop = stop
@@ -89,17 +61,9 @@ class MixedOrder:
     def plan(
         self, saved: Sequence[Phase], steps: Sequence[tuple[int, int]], size: int
     ) -> list[Phase]:
-        """Return the phases of an epoch, of which a part was read.
-
-        Parameters
-        ----------
-        saved : sequence of Phase
-            By which it was read.
-        steps : sequence of (int, int)
-            Numbers of steps that were read, and the rows of each.
-        size : int
-            Rows of the steps to come.
-        """
+        """Return the phases of an epoch after the steps that were read."""
+        # `saved` are the phases of the steps that were read. `steps` has numbers of these, and the
+        # rows of each. The steps to come have `size` rows.
         done = sum(count * rows for count, rows in steps) // self.splits
 
         def find_row(step: int) -> int:

@@ -67,22 +67,10 @@ def _find_path(obj: Any) -> str | None:
 
 
 def read_tables(objects: Sequence[Any], columns: list[str] | None, filter: Any) -> pa.Table:
-    """Read whole file objects into one table.
+    """Read whole file objects, of Parquet or Arrow IPC by their first bytes, into one table.
 
-    Parameters
-    ----------
-    objects : sequence of file object
-        Parquet or Arrow IPC, by their first bytes.
-    columns : list of str, optional
-        Columns that are needed; the table may have more.
-    filter : pyarrow.dataset.Expression, optional
-
-    Raises
-    ------
-    TypeError
-        A file object is in text mode.
-    ValueError
-        The bytes are neither Parquet nor Arrow IPC.
+    The table has all of `columns`, and may have more. Raises TypeError if a file object is in text
+    mode, and ValueError if its bytes are neither Parquet nor Arrow IPC.
     """
     import pyarrow as pa
 

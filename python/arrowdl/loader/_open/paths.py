@@ -45,14 +45,9 @@ _OTHER_SUFFIXES = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "jso
 def open_paths(source: Any, request: Request) -> Source:
     """Open Parquet files or Arrow IPC files by their paths, URLs or patterns.
 
-    Raises
-    ------
-    ValueError
-        The files have several formats, or one that is not supported.
-    FileNotFoundError
-        No file matches.
-    OSError
-        A local file has changed since a plan was made. Others are compared when they are read.
+    Raises ValueError if the files have several formats, or one that is not supported;
+    FileNotFoundError if no file matches; OSError if a local file has changed since a plan was made
+    (other files are compared when they are read).
     """
     paths = list_paths(source) or []
     is_remote = request.storage.is_remote(paths)
@@ -181,13 +176,8 @@ def _check_no_streams(paths: Sequence[str], filesystem: Any) -> None:
 
 
 def _find_kinds(paths: Sequence[str], filesystem: Any) -> set[str]:
-    """Return the formats of files, by their endings; of each other ending, one file is looked at.
-
-    Raises
-    ------
-    ValueError
-        A file has another format.
-    """
+    """Return the formats of files; raise ValueError for one that is not supported."""
+    # The ending names the format. For each other ending, the first file is opened.
     first: dict[str, str] = {}
     for path in paths:
         first.setdefault(os.path.splitext(path)[1].lower(), path)
@@ -231,13 +221,11 @@ def _recognize(path: str, start: bytes) -> str:
 def _make_dataset(
     roots: Sequence[Root], kind: str, is_read: Callable[[str], bool]
 ) -> ds.FileSystemDataset:
-    """Make a dataset with the columns of all files; a column that a file lacks is null there.
-
-    A column that is read has the same type in all files, or is all null in some. pyarrow would cast
-    silently, also float64 to float32.
-    """
+    """Make a dataset with the columns of all files; a column that a file lacks is null there."""
     import pyarrow.dataset as ds
 
+    # A column that is read has the same type in all files, or is all null in some: pyarrow would
+    # cast without a word, also float64 to float32.
     datasets = [_open_root(root, kind, is_read) for root in roots]
     schemas = [found for dataset in datasets for found in list_schemas(dataset)]
     for dataset in datasets:

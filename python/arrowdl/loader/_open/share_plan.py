@@ -14,16 +14,7 @@ from arrowdl.loader._sources.request import Request
 
 
 def open_by_plan(source: Any, request: Request, plan: Any) -> Source:
-    """Open a source as ``Storage.plan`` says.
-
-    Parameters
-    ----------
-    source : object
-        As in `Loader`.
-    request : Request
-        Without a plan.
-    plan : {"share"}, FilePlan or path, optional
-    """
+    """Open a source as ``Storage.plan`` says; `request` has no plan."""
     if plan != "share":
         known = None if plan is None else read_plan(plan)
         return open_source(source, replace(request, plan=known))
@@ -34,20 +25,8 @@ def open_by_plan(source: Any, request: Request, plan: Any) -> Source:
 def open_shared(open: Callable[[FilePlan | None], Source]) -> Source:
     """Open a source on each rank of the process group of ``torch.distributed``.
 
-    Parameters
-    ----------
-    open : callable
-        Opens the source by a plan, or without one.
-
-    Returns
-    -------
-    Source
-        Without a process group, what `open` returns for None.
-
-    Raises
-    ------
-    RuntimeError
-        Rank 0 could not open the source, whose error it has itself.
+    `open` opens it by a plan; without a process group, `open` gets None. Raises RuntimeError if
+    rank 0 could not open the source; rank 0 raises the error itself.
     """
     torch = sys.modules.get("torch")
     if torch is None or not torch.distributed.is_available():

@@ -44,27 +44,13 @@ def _accept_plan(source: Any) -> None:
 
 
 class Kind(NamedTuple):
-    """A kind of sources: how an object is recognised, and what opens it.
+    """A kind of sources: how an object is recognised, and what opens it."""
 
-    Attributes
-    ----------
-    matches : callable
-        Whether an object is of this kind. It imports no library.
-    open : callable
-        Returns the source of an object and a `Request`.
-    takes_filter : bool
-        Whether `open` leaves rows out by ``Request.filter``.
-    takes_storage : bool
-        Whether the object may be in the file system that a user gave.
-    check_plan : callable
-        Raises ValueError if there can be no plan of an object.
-    """
-
-    matches: Callable[[Any], bool]
+    matches: Callable[[Any], bool]  # whether an object is of this kind; it imports no library
     open: Callable[[Any, Request], Source]
-    takes_filter: bool = False
-    takes_storage: bool = False
-    check_plan: Callable[[Any], None] = _refuse_plan
+    takes_filter: bool = False  # `open` leaves rows out by `Request.filter`
+    takes_storage: bool = False  # the object may be in the file system that a user gave
+    check_plan: Callable[[Any], None] = _refuse_plan  # raises ValueError if there can be no plan
 
 
 def _is_files(source: Any) -> bool:
@@ -102,14 +88,8 @@ _UNKNOWN = Kind(lambda source: True, _refuse)
 def open_source(source: Any, request: Request) -> Source:
     """Open what a `Loader` was given; a source that is open stays as it is.
 
-    Raises
-    ------
-    TypeError
-        `source` cannot be read.
-    ValueError
-        `source` takes no filter or no plan, or does not have a column.
-    FileNotFoundError
-        No file matches.
+    Raises TypeError if `source` cannot be read; ValueError if it takes no filter or no plan, or
+    lacks a column; FileNotFoundError if no file matches.
     """
     if isinstance(source, Source):
         return source
@@ -146,10 +126,8 @@ def make_request(
 ) -> Request:
     """Return what a user wants of a source; `skips` is whether files may be left out.
 
-    Raises
-    ------
-    TypeError, ValueError
-        `columns` are not names, or `vocabulary` is not the values of columns.
+    Raises TypeError or ValueError if `columns` are not names, or `vocabulary` does not have the
+    values of columns.
     """
     cache = open_cache(storage.cache, storage.cache_bytes)
     return Request(

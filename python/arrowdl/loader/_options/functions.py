@@ -19,27 +19,13 @@ class Step:
 class Functions:
     """The functions that a user gave, in the order of their calls.
 
-    Attributes
-    ----------
-    transform_arrow : callable, optional
-        Takes the record batch of a batch's rows.
-    transform : callable, optional
-        Takes the batch.
-    chain : tuple of Step
-        Of `Loader.map` and `Loader.filter`.
-    sets_seeds : bool
-        Whether draws of the functions are repeatable.
-
-    Raises
-    ------
-    TypeError
-        What is given cannot be called.
+    Raises TypeError if one of them cannot be called.
     """
 
-    transform_arrow: Callable[[Any], Any] | None = None
-    transform: Callable[[Any], Any] | None = None
-    chain: tuple[Step, ...] = ()
-    sets_seeds: bool = True
+    transform_arrow: Callable[[Any], Any] | None = None  # takes a record batch
+    transform: Callable[[Any], Any] | None = None  # takes a batch of tensors
+    chain: tuple[Step, ...] = ()  # from `Loader.map` and `Loader.filter`
+    sets_seeds: bool = True  # whether draws of the functions are repeatable
 
     def __post_init__(self) -> None:
         if self.transform_arrow is not None and not callable(self.transform_arrow):

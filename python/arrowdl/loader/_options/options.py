@@ -27,12 +27,8 @@ _BUCKET_ROWS = 65_536  # of ``buffer_size="auto"``, at most
 class Options:
     """What a `Loader` was asked for: its flat options, and the fields of its value objects.
 
-    Raises
-    ------
-    TypeError, ValueError
-        An option has a value that is not supported, or contradicts another option.
-    NotImplementedError
-        `num_workers` on Windows.
+    Raises TypeError or ValueError if an option has a value that is not supported, or contradicts
+    another option; NotImplementedError for `num_workers` on Windows.
     """
 
     sizes: BatchSizes
@@ -186,14 +182,8 @@ class Options:
         self.columns.check_names(names)
 
     def check_even(self, rows: int | None, world_size: int) -> None:
-        """Raise ValueError if ranks may have other numbers of rows in a global array of JAX.
-
-        Parameters
-        ----------
-        rows : int, optional
-            That are left of the epoch; None if they are unknown.
-        world_size : int
-        """
+        """Raise ValueError if ranks may have other numbers of rows in a global array of JAX."""
+        # `rows` are left of the epoch; None if their number is unknown.
         is_even = self.target.sharding is None or world_size == 1 or self.pad_last or self.drop_last
         size = self.sizes.find_batch_size(world_size) * world_size
         if is_even or (rows is not None and size and rows % size == 0):

@@ -20,34 +20,18 @@ _MOST_NAMED = 12  # of the numbers that fit, in an error
 
 @dataclass(kw_only=True)
 class BatchSizes:
-    """The sizes of batches, of which a user gives one, and the sequences that they are of.
+    """The size of batches, which a user gives in one of several ways, and the number of sequences.
 
-    Attributes
-    ----------
-    batch_size, batch_tokens : int, optional
-        Rows, or tokens, of a batch on each rank.
-    global_batch_size, global_batch_tokens : int, optional
-        Of all ranks together.
-    token_column : str, optional
-        Of `Tokens`.
-    bucket_by : str, optional
-        Column by whose lengths rows are sorted.
-    splits : int, optional
-        Sequences of an epoch; None for the parts of ranks.
-
-    Raises
-    ------
-    TypeError, ValueError
-        A size is not supported, or contradicts another one.
+    Raises TypeError or ValueError if a size is not supported, or contradicts another one.
     """
 
-    batch_size: int | None = None
-    batch_tokens: int | None = None
-    global_batch_size: int | None = None
-    global_batch_tokens: int | None = None
-    token_column: str | None = None
-    bucket_by: str | None = None
-    splits: int | None = None
+    batch_size: int | None = None  # the rows of a batch on each rank
+    batch_tokens: int | None = None  # its tokens
+    global_batch_size: int | None = None  # the rows of a step on all ranks together
+    global_batch_tokens: int | None = None  # its tokens
+    token_column: str | None = None  # of `Tokens`
+    bucket_by: str | None = None  # rows are sorted by the lengths of this column
+    splits: int | None = None  # sequences of an epoch; None: one for each rank
 
     def __post_init__(self) -> None:
         given = [name for name in _SIZES if getattr(self, name) is not None]
@@ -111,10 +95,7 @@ class BatchSizes:
     def find_batch_size(self, world_size: int) -> int:
         """Return the rows of a batch on each of `world_size` ranks; 0 with a budget of tokens.
 
-        Raises
-        ------
-        ValueError
-            `splits` or `global_batch_size` cannot be divided among them.
+        Raises ValueError if `splits` or `global_batch_size` cannot be divided among them.
         """
         if self.counts_tokens:
             self._check_ranks(world_size)

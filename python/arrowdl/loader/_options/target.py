@@ -16,29 +16,14 @@ FRAMEWORKS: tuple[str, ...] = get_args(Framework)
 class Target:
     """Where batches go.
 
-    Attributes
-    ----------
-    framework : {'torch', 'jax', 'numpy'}
-    device : object
-        As of `Loader`; None for host memory, for a sharding and for pinned memory.
-    sharding : jax.sharding.Sharding, optional
-        Of global arrays.
-    pin_memory : bool
-        Whether batches are copied to pinned host memory.
-    writable : bool
-        Whether batches may be written to.
-
-    Raises
-    ------
-    TypeError, ValueError
-        A value is not supported, or contradicts another one.
+    Raises TypeError or ValueError if a value is not supported, or contradicts another one.
     """
 
     framework: Framework
-    device: Any
-    sharding: Any
-    pin_memory: bool
-    writable: bool
+    device: Any  # what the user gave; None for host memory, for a sharding and for pinned memory
+    sharding: Any  # of JAX's global arrays; None without it
+    pin_memory: bool  # whether batches are copied to pinned host memory
+    writable: bool  # whether batches may be written to
 
     def __post_init__(self) -> None:
         self.writable = require_bool("writable", self.writable)
@@ -75,12 +60,9 @@ class Target:
         return self.framework if self.sharding is None else "numpy"
 
     def exposes_writable_tensors(self, *, calls_functions: bool) -> bool:
-        """Whether the user, or a function of the user, gets tensors that can be written to.
-
-        Those of JAX cannot be.
-        """
+        """Whether the user, or a function of the user, gets tensors that can be written to."""
         if not self.writable:
             return False
         if self.sharding is not None:
             return calls_functions
-        return self.framework != "jax"
+        return self.framework != "jax"  # whose arrays cannot be written to

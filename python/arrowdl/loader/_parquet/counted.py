@@ -131,15 +131,10 @@ def check_rows(
 
 
 class Recount:
-    """Counts row groups of a scan alone, where its batches look as if one was short.
+    """Counts the row groups of a scan again if its batches look as if a row group was short.
 
     A scanner decodes a whole row group, and cuts it into batches: only the last one has fewer rows,
-    and only the first one begins where its arrays do.
-
-    Parameters
-    ----------
-    fragments, schema, options
-        As of `check_groups`.
+    and only the first one begins where its arrays do. The arguments are those of `check_groups`.
     """
 
     def __init__(
@@ -156,16 +151,9 @@ class Recount:
         return _list_groups(self._fragments)
 
     def suspects(self, batch: Any, position: int, has_begun: bool, goes_on: bool) -> bool:
-        """Whether a batch may be the last one of a row group, or the first one of the next.
-
-        Parameters
-        ----------
-        batch : pyarrow.RecordBatch
-        position : int
-            Of the row group that it has rows of, by the rows before it.
-        has_begun, goes_on : bool
-            Whether that row group has rows before the batch, and after it.
-        """
+        """Whether a batch may be the last one of a row group, or the first one of the next."""
+        # By the rows before it, the batch belongs to row group number `position`, which has other
+        # rows before the batch (`has_begun`) and after it (`goes_on`).
         if goes_on and len(batch) < self._batch_rows:
             return True
         return has_begun and self._begins_arrays(batch, position)

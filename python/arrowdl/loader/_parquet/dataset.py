@@ -27,17 +27,8 @@ if TYPE_CHECKING:
 class DatasetSource(IndexedSource):
     """Row groups of Parquet files, or whole files of other formats.
 
-    Parameters
-    ----------
-    scanner : UnitScanner
-        Reads them.
-    request : Request
-        Its plan, and what was skipped: with a plan, no file is opened.
-
-    Raises
-    ------
-    OSError
-        A file has changed since the dataset read its footer.
+    With a plan in `request`, no file is opened. Raises OSError if a file has changed since the
+    dataset read its footer.
     """
 
     decodes_units = True

@@ -26,13 +26,7 @@ from arrowdl.loader._storage.readers import Stamp
 
 
 class DatasetFiles(SourceFiles):
-    """The files of the units of a dataset.
-
-    Parameters
-    ----------
-    scanner : UnitScanner
-    found : Units
-    """
+    """The files of the units of a dataset."""
 
     def __init__(self, scanner: UnitScanner, found: Units) -> None:
         super().__init__("")

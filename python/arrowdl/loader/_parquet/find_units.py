@@ -35,16 +35,10 @@ class Units(NamedTuple):
 
 
 class UnitFinder:
-    """Finds units, by the footers of the files or by a plan of them.
+    """Finds units, by the footers of the files or by a plan of them."""
 
-    Parameters
-    ----------
-    scanner : UnitScanner
-    skipped : list of Skipped, optional
-        Files and row groups that cannot be read are added, and left out. None: their errors are
-        raised.
-    """
-
+    # Files and row groups that cannot be read are added to `skipped`. With None, their errors are
+    # raised.
     def __init__(self, scanner: UnitScanner, skipped: list[Skipped] | None) -> None:
         self._scanner = scanner
         self._skipped = skipped
@@ -52,10 +46,7 @@ class UnitFinder:
     def find(self) -> Units:
         """Read the footers of all files.
 
-        Raises
-        ------
-        OSError
-            A file has changed since the dataset read its footer.
+        Raises OSError if a file has changed since the dataset read its footer.
         """
         dataset, filter = self._scanner.dataset, self._scanner.query.filter
         found = wait_for(lambda: list_fragments(dataset, filter))
@@ -71,10 +62,7 @@ class UnitFinder:
     def follow(self, plan: FilePlan) -> Units:
         """Take the units from a plan, and open no file.
 
-        Raises
-        ------
-        ValueError
-            The plan is of other files.
+        Raises ValueError if the plan is of other files.
         """
         scanner, dataset = self._scanner, self._scanner.dataset
         given = map(drop_ranges, dataset._get_fragments(None))

@@ -41,12 +41,8 @@ def check_dataset_plan(dataset: Any) -> None:
 def open_dataset(dataset: Any, request: Request) -> Source:
     """Open a pyarrow dataset that a user gave.
 
-    Raises
-    ------
-    TypeError
-        The filter is not an expression.
-    ValueError
-        The dataset does not have a column, or the plan is of something else.
+    Raises TypeError if the filter is not an expression, and ValueError if a column is missing or
+    the plan is of another source.
     """
     query = _make_query(dataset, request)
     home = find_home(dataset) or find_home_of_files(getattr(dataset, "filesystem", None))

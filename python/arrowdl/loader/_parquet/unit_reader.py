@@ -32,25 +32,9 @@ if TYPE_CHECKING:
 
 
 class UnitReader:
-    """Reads units in any order.
+    """Reads units in any order."""
 
-    Parameters
-    ----------
-    scanner : UnitScanner
-    found : Units
-    codes : Codes
-        Of the dictionaries.
-    clock : Clock
-        Of the threads that read.
-
-    Attributes
-    ----------
-    units : list of int
-        Rows of each unit.
-    sizes : UnitSizes
-    codes : Codes
-    """
-
+    # `codes` are those of the dictionaries; `clock` is that of the threads that read.
     def __init__(self, scanner: UnitScanner, found: Units, codes: Codes, clock: Clock) -> None:
         self._scanner = scanner
         self._fragments, self.units = found

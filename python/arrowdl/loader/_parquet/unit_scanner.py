@@ -42,49 +42,26 @@ if TYPE_CHECKING:
 
 
 class UnitScanner:
-    """Reads row groups of Parquet files, or whole files of other formats, by pyarrow's scanner.
-
-    Parameters
-    ----------
-    dataset : pyarrow.dataset.FileSystemDataset
-    query : Query
-        The columns and rows that are read.
-    stamps : FileStamps
-        Of files whose footers have been read; those of the others are added.
-    is_given : bool
-        Whether `dataset` is a user's.
-
-    Attributes
-    ----------
-    dataset : pyarrow.dataset.FileSystemDataset
-    query : Query
-    stamps : FileStamps
-    fetching : FetchHandler, optional
-        What holds the ranges of files that are fetched over a network.
-    options : dict
-        Of pyarrow's scanners.
-    decoder : {'pyarrow', 'polars'}
-    row_groups : RowGroupFiles, optional
-        Reads row groups without a scanner; None if a scanner has to.
-    """
+    """Reads row groups of Parquet files, or whole files of other formats, by pyarrow's scanner."""
 
     def __init__(
         self,
         dataset: ds.FileSystemDataset,
         query: Query,
-        stamps: FileStamps,
+        stamps: FileStamps,  # of files whose footers have been read; those of the others are added
         *,
-        is_given: bool = False,
+        is_given: bool = False,  # the dataset is a user's
     ) -> None:
         query.check_filter()
         self.dataset = dataset
         self.query = query
         self.stamps = stamps
         self.is_given = is_given
-        self.fetching = find_fetching(dataset)
+        self.fetching = find_fetching(dataset)  # holds what was fetched over a network
         self.options = choose_options(dataset) if self.fetching is None else read_from_memory()
         self.decoder = "pyarrow"
         self._int96 = Int96Check(is_given=is_given)
+        # Reads row groups without a scanner; None if a scanner has to.
         self.row_groups = open_row_groups(dataset, query, self.decoder)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -118,15 +95,7 @@ class UnitScanner:
     def describe_rows(
         self, fragments: Sequence[ds.Fragment], rows: Sequence[int], filter: str | None
     ) -> str:
-        """Describe what decides on the order of the rows that a filter keeps.
-
-        Parameters
-        ----------
-        fragments : sequence of pyarrow.dataset.Fragment
-        rows : sequence of int
-            Of each fragment.
-        filter : str, optional
-        """
+        """Describe what decides on the order of the rows, for fragments with `rows` rows each."""
         names = [os.path.basename(fragment.path) for fragment in fragments]
         parts = [self.dataset.schema.to_string(), names, rows, filter]
         snapshot = find_revisions(self.dataset.filesystem, fragments)
@@ -192,27 +161,14 @@ class UnitScanner:
     def scan(
         self,
         fragments: Sequence[ds.Fragment],
-        paths: Sequence[str],
+        paths: Sequence[str],  # of the fragments' files
         query: Query,
-        note: NotePath | None = None,
+        note: NotePath | None = None,  # takes the path of the next batches
         *,
         sizes: UnitSizes,
-        arrival: Arrival | None = None,
+        arrival: Arrival | None = None,  # of units whose bytes are fetched
     ) -> Iterator[pa.RecordBatch]:
-        """Read the batches of fragments, one after the other.
-
-        Parameters
-        ----------
-        fragments : sequence of pyarrow.dataset.Fragment
-        paths : sequence of str
-            Of their files.
-        query : Query
-        note : callable, optional
-            Takes the path of the next batches.
-        sizes : UnitSizes
-        arrival : Arrival, optional
-            Of units whose bytes are fetched.
-        """
+        """Read the batches of fragments, one after the other."""
         fragments = list(map(materialize, fragments))
         has_groups = all(hasattr(unit, "row_groups") for unit in fragments)
         joins = query.filter is None and has_groups

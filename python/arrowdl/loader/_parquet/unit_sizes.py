@@ -11,24 +11,12 @@ from arrowdl.loader._parquet.scan_limits import SCAN_BYTES, ScanLimits, count_re
 
 @dataclass(frozen=True)
 class UnitSizes:
-    """What the columns that are read take, of each unit.
+    """The memory that the columns which are read take in each unit."""
 
-    Attributes
-    ----------
-    nbytes : sequence of float
-        Bytes of each unit; 0 if unknown.
-    row_bytes : float
-        Bytes of a row where rows are largest; 0 if unknown.
-    columns : int
-        Number of the columns.
-    limits : ScanLimits
-        Of the scans of a reader.
-    """
-
-    nbytes: Sequence[float]
-    row_bytes: float
-    columns: int
-    limits: ScanLimits
+    nbytes: Sequence[float]  # of each unit; 0 if unknown
+    row_bytes: float  # of a row where rows are largest; 0 if unknown
+    columns: int  # the number of the columns
+    limits: ScanLimits  # of the scans of a reader
 
     def divide(self, readers: int) -> UnitSizes:
         """Return the sizes for each of `readers`, which share the memory."""

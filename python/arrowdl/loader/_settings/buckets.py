@@ -1,4 +1,4 @@
-"""`Buckets`: batches of rows of like lengths."""
+"""`Buckets`: batches of rows with similar lengths."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from arrowdl.loader._settings.value_object import value_object
 @value_object
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """Batches have rows of like lengths, for ``Loader(batching=Buckets("tokens"))``.
+    """Batches of rows with similar lengths, for ``Loader(batching=Buckets("tokens"))``.
 
-    The rows of each window are sorted by length and cut into batches. With `shuffle`, these come in
-    an order drawn from the seed, so that long rows are in the same steps on all ranks.
+    The rows of each window are sorted by length and cut into batches. With `shuffle`, the order of
+    these batches is drawn from the seed, so that long rows are in the same steps on all ranks.
 
     Parameters
     ----------
     column : str
-        A column of lists, strings or integers, of those that are read (`columns`).
+        A column of lists, strings or integers, one of `columns`.
     window : int or "auto"
-        Rows of a window, which is held in memory. With `shuffle`, the window is the shuffle buffer:
-        give its size here or to `Shuffle`. "auto": the size of the shuffle buffer, or as many rows
-        as fit into some 256 MiB, up to 65,536.
+        How many rows a window has; they are held in memory. With `shuffle`, the window is the
+        shuffle buffer: give its size here or to `Shuffle`. "auto": the size of the shuffle buffer,
+        or as many rows as fit into some 256 MiB, up to 65,536.
 
     Raises
     ------

@@ -42,10 +42,8 @@ def flatten(
 ) -> Options:
     """Return the options of a `Loader`; `others` are options that stay as they are.
 
-    Raises
-    ------
-    TypeError, ValueError
-        An option has a value that is not supported, or contradicts another one.
+    Raises TypeError or ValueError if an option has a value that is not supported, or contradicts
+    another one.
     """
     ranks, seed = read_ranks(ranks), read_seed(seed)
     order = _flatten_order(shuffle, batching)

@@ -18,7 +18,7 @@ from arrowdl.loader._settings.value_object import value_object
 Strategy = Literal["concat", "best_fit"]
 Long = Literal["split", "truncate", "drop", "raise"]
 _MOST_LENGTH = 2**30  # as in cpp/src/stream/pack.cpp
-_MOST_ITEMS = 2**32  # of a window of "best_fit"
+_MOST_ITEMS = 2**32  # in a window of "best_fit"
 _ADDED = ("position_ids", "segment_ids", "cu_seqlens")
 _DECIDING = ("column", "length", "strategy", "buffer_size", "long")
 
@@ -29,41 +29,42 @@ class Pack:
     """Pack the rows into blocks of `length` tokens, for ``Loader(batching=Pack("ids", 4096))``.
 
     Blocks take the place of rows in everything else: a batch has `batch_size` blocks, and ranks,
-    workers, `Ranks.splits` and states count them. Which blocks there are depends on the rows and
-    their order alone (with `splits`, on the smaller shuffle buffer), so that every number of ranks
-    trains on the same. The first epoch reads the lengths of all rows once, or a column of integers
-    that has them (`lengths`). Of a stream, every rank packs all rows. The arguments are those of
-    `DeviceStream.pack`; whether the columns suit them is checked when a Loader is made, or, for
+    workers, `Ranks.splits` and states count blocks. The blocks depend on the rows and their order
+    alone (with `splits`, also on the smaller shuffle buffer), so that any number of ranks trains on
+    the same blocks. The first epoch reads the lengths of all rows once, or a column of integers
+    that has them (`lengths`). For a stream, every rank packs all rows. The arguments are those of
+    `DeviceStream.pack`. Whether the columns suit them is checked when a Loader is made, or, for
     streams, when it is iterated.
 
     Parameters
     ----------
     column : str
-        The lists of tokens.
+        The column with the lists of tokens.
     length : int
         Tokens of a block.
     strategy : {"concat", "best_fit"}
-        Whether sequences follow one another and are cut at the ends of blocks, or are placed whole.
+        "concat": sequences follow one another, and are cut at the ends of blocks. "best_fit": they
+        are placed whole.
     buffer_size : int
-        Blocks of a window of ``"best_fit"``.
+        How many blocks a window of ``"best_fit"`` has.
     long : {"split", "truncate", "drop", "raise"}
         What happens to a sequence of more than `length` tokens.
     pad_value : int, float, bool, or mapping of str to these
         The padding of the packed columns, or of each of them by name.
     aligned : sequence of str, optional
-        The columns with an item for each token. By default all lists of items of a fixed width.
+        The columns with an item for each token. By default all lists with items of a fixed width.
     lengths : str, optional
         A column of integers, one of `columns`, with the number of tokens of each row. It is read
-        before the first epoch in place of the lists, except of a stream, whose rows are read once.
-        A row that has another number of tokens is an error.
+        before the first epoch in place of the lists, except for a stream, whose rows are read once.
+        A row with another number of tokens is an error.
     add : sequence of str
-        Of ``"position_ids"``, ``"segment_ids"`` and ``"cu_seqlens"``.
+        The columns to add: any of ``"position_ids"``, ``"segment_ids"`` and ``"cu_seqlens"``.
 
     Raises
     ------
     TypeError, ValueError
-        An argument has an unsupported type or value; or `add` has ``"resume_from"``, whose place
-        the states of a Loader take.
+        An argument has an unsupported type or value; or `add` has ``"resume_from"``, which a
+        Loader replaces by its own states.
     """
 
     column: str

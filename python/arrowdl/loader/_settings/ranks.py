@@ -1,4 +1,4 @@
-"""`Ranks`: who shares the rows, and what all of them read in a step."""
+"""`Ranks`: the processes that share the rows, and what all of them read in a step."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ class Ranks:
     Parameters
     ----------
     rank, world_size : int, optional
-        This process among those that share the rows. By default those of ``torch.distributed`` if
-        it is initialised, then of the variables ``RANK`` and ``WORLD_SIZE``, then JAX's process
-        index; otherwise 0 and 1.
+        The index of this process, and the number of processes that share the rows. By default they
+        come from ``torch.distributed`` if it is initialised, then from the variables ``RANK`` and
+        ``WORLD_SIZE``, then from JAX's process index; otherwise they are 0 and 1.
     global_batch_size : int or Tokens, optional
-        Rows, or tokens, of a step on all ranks together, in place of the `batch_size` of each rank.
-        Rows are a multiple of the number of ranks. With `splits`, steps are the same on any number
-        of ranks.
+        The rows, or tokens, of a step on all ranks together, in place of the `batch_size` of each
+        rank. Rows must be a multiple of the number of ranks. With `splits`, steps are the same on
+        any number of ranks.
     splits : int, "auto" or None
-        Divide the rows of an epoch into so many sequences, of which each global batch has equal
-        shares, so that each step has the same rows, in the same order, on any number of ranks that
-        divides `splits`, and with any number of workers. It has to divide the global batch. A rank
-        reads ``splits / world_size`` sequences side by side, and holds a row group of each. The
-        sequences share the shuffle buffer. None: which rows a step has depends on the number of
-        ranks. "auto": of `global_batch_size` the divisor up to 8 that has the most divisors itself
-        (8 of 96, 6 of 36, 4 of 20, 2 of 10); without one None.
+        Divides the rows of an epoch into this number of sequences. Each global batch takes equal
+        shares of them, so that each step has the same rows, in the same order, on any number of
+        ranks that divides `splits`, and with any number of workers. It has to divide the global
+        batch. A rank reads ``splits / world_size`` sequences side by side, and holds a row group of
+        each. The sequences share the shuffle buffer. With None, the rows of a step depend on the
+        number of ranks. "auto" chooses the divisor of `global_batch_size`, up to 8, that has the
+        most divisors itself (8 for 96, 6 for 36, 4 for 20, 2 for 10), or None if there is no
+        `global_batch_size`.
 
     Raises
     ------
@@ -66,7 +67,7 @@ class Ranks:
         if (self.rank is None) != (self.world_size is None):
             raise ValueError(
                 f"Ranks(rank={self.rank!r}, world_size={self.world_size!r}): they belong together, "
-                "give both or none"
+                "give both or neither"
             )
         if self.rank is None:
             return

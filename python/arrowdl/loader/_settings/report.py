@@ -24,10 +24,11 @@ class Report:
     bar : bool
         Show a progress bar of tqdm, on rank 0.
     every : float, optional
-        Report the counters of `Loader.stats` between batches, when so many seconds have passed.
+        Report the counters of `Loader.stats` each time that this many seconds have passed; reports
+        come between batches.
     function : callable, optional
-        Takes a copy of the `Stats` of each report. By default a line of what came since the last
-        report goes to the logger "arrowdl.loader", at level INFO.
+        Is called with a copy of the `Stats` at each report. By default, the logger "arrowdl.loader"
+        gets a line about what came since the last report, at level INFO.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""`Retries`: how often, and how long, requests to a store are tried."""
+"""`Retries`: how often, and for how long, requests to a store are tried."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ _jitter = random.Random()
 @value_object
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How a `Loader` tries again what a store did not answer, for ``Storage(retries=Retries(5))``.
+    """How often a `Loader` tries requests to a store again, for ``Storage(retries=Retries(5))``.
 
-    A listing, the opening of a file and the reading of a range are tried again after errors that
-    may pass: connections that break, time-outs, throttling (HTTP 429, 503), errors of the server
-    (500, 502, 504), bytes that are missing. Missing files, refused credentials and files that have
-    changed are raised at once.
+    Listing files, opening a file and reading a range are tried again after errors that may pass:
+    broken connections, time-outs, throttling (HTTP 429, 503), errors of the server (500, 502, 504)
+    and missing bytes. If a file is missing or has changed, or credentials are refused, the error
+    is raised at once.
 
     Parameters
     ----------
     tries : int
-        Of each request, the first one included; 1 tries nothing again.
+        How often a request is tried in all; with 1, nothing is tried again.
     deadline : float
-        Seconds that a request takes at most, with all of its tries and the waits between them. One
-        that is under way then is given up, whatever its client waits for.
+        The most seconds that a request takes, with all of its tries and the waits between them.
+        A try that is under way then is given up, even if its client would wait longer.
     first_wait, most_wait : float
-        Seconds before the second try, at most; they double with each try up to `most_wait`. The
+        The most seconds before the second try; they double with each try, up to `most_wait`. Each
         wait is drawn between half of that and all of it, so that many ranks do not ask at once.
 
     Raises
     ------
     ValueError
-        A number is negative, or no number; the deadline is 0.
+        A value is negative or is not a number, or the deadline is 0.
     """
 
     tries: int = 20
@@ -57,6 +57,6 @@ class Retries:
             )
 
     def choose_wait(self, tried: int) -> float:
-        """Return how many seconds to wait after so many tries."""
+        """Return how many seconds to wait after `tried` tries."""
         most = min(self.most_wait, self.first_wait * 2.0 ** min(tried - 1, 60))
         return _jitter.uniform(most / 2, most)

@@ -19,19 +19,22 @@ class Seed:
     Parameters
     ----------
     number : int
+        The seed itself.
     transforms : bool
-        Give `random`, NumPy's legacy functions and torch (of the CPU, and of a GPU that is the
-        Loader's `device`) a seed of their own for each batch, derived from `number`, the epoch, the
-        step and the rank, while `transform`, `transform_arrow` and the functions of `map` and
-        `filter` are called: their draws are the same in each run, after a resume, and with any
-        number of workers, but not of ranks, which have other batches. Afterwards the generators are
-        as they were. That needs the main thread of
-        the training's process or of a worker: with `num_threads`, for a `transform_arrow` that runs
-        ahead, and where another thread iterates, the generators are left alone, since the training
-        draws from them at the same time. A function whose second parameter is named ``generator``
-        gets one with such a seed everywhere: a ``torch.Generator`` (of `device`, if that is a CUDA
-        GPU), a key of ``jax.random``, or a ``numpy.random.Generator`` (always in `transform_arrow`,
-        and where `device` is a sharding). False sets no seeds, for functions that do so.
+        Whether random draws in `transform`, `transform_arrow` and the functions of `map` and
+        `filter` are repeatable. While these are called, `random`, NumPy's legacy functions and
+        torch (on the CPU, and on a GPU that is the Loader's `device`) have a seed for each batch,
+        derived from `number`, the epoch, the step and the rank; afterwards they are as before. So
+        draws are the same in each run, after a resume, and with any number of workers. They differ
+        with the number of ranks, as the batches do.
+
+        This needs the main thread of the training's process or of a worker. With `num_threads`, for
+        a `transform_arrow` that runs ahead, and where another thread iterates, these generators are
+        left alone, since the training draws from them at the same time. A function whose second
+        parameter is named ``generator`` gets a seeded one everywhere: a ``torch.Generator`` (of
+        `device`, if that is a CUDA GPU), a key of ``jax.random``, or a ``numpy.random.Generator``
+        (always in `transform_arrow`, and where `device` is a sharding). False sets no seeds, for
+        functions that set their own.
 
     Raises
     ------

@@ -19,12 +19,12 @@ class Shuffle:
     Parameters
     ----------
     buffer_size : int or "auto"
-        Rows of the buffer, which is held in memory. If they are as many as the source has, each
-        epoch permutes all rows. `Ranks.splits` divides the buffer. "auto": as many rows as fit into
+        How many rows the buffer holds in memory. If it can hold all rows of the source, each epoch
+        permutes all of them. `Ranks.splits` divides the buffer. "auto": as many rows as fit into
         some 256 MiB, by the footers of the files, the size of the table, or the first rows of a
-        stream; if these are not all, what is read side by side counts too. That depends neither on
-        the machine nor on the rank. A loaded state of another number of rows sets it to that
-        number.
+        stream; if these are not all rows, what is read side by side counts too. This number depends
+        neither on the machine nor on the rank. A loaded state that was saved with another number of
+        rows sets the buffer to that number.
 
     Raises
     ------

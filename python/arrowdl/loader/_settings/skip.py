@@ -13,23 +13,25 @@ from arrowdl.loader._settings.value_object import value_object
 class Skip:
     """Leave out what cannot be read, and go on, for ``Loader(on_error=Skip(1_000))``.
 
-    ``on_error="skip"`` is ``Skip()``. Left out are a file whose footer cannot be read, with a
-    warning when the Loader is made; a row group (of other formats than Parquet, a file) that is
-    damaged or gone; a batch for which `transform`, `transform_arrow` or a function of `map` or
-    `filter` raises, or, with `Ranks.splits`, the sequences of its rows for which it does. Steps,
-    ranks and states stay as they are: a batch has fewer rows, and one without a row repeats one,
-    with 0 `valid_rows`. Each error is logged once an epoch, as a warning of the logger
-    "arrowdl.loader" with the file and its rows, and is in ``stats().skipped``. Errors of streams,
-    and of options such as `nulls`, are raised. With `Pack`, blocks are left out that have a
-    document of rows that fail, and documents whose length cannot be read are in no block.
+    ``on_error="skip"`` is ``Skip()``. These are left out: a file whose footer cannot be read, with
+    a warning when the Loader is made; a row group that is damaged or gone (in formats other than
+    Parquet, a file); a batch for which `transform`, `transform_arrow` or a function of `map` or
+    `filter` raises (with `Ranks.splits`, only those sequences of its rows for which it raises).
+
+    Steps, ranks and states stay as they are: a batch has fewer rows, and a batch without rows
+    repeats a row, with 0 `valid_rows`. Each error is logged once an epoch, as a warning of the
+    logger "arrowdl.loader" with the file and its rows, and is in ``stats().skipped``. Errors of
+    streams, and of options such as `nulls`, are raised. With `Pack`, a block is left out if rows of
+    one of its documents fail, and documents whose length cannot be read are in no block.
 
     Parameters
     ----------
     max_rows : int, optional
-        Rows that may be left out in an epoch, or in each pass of a mixture without end, on all
-        ranks of a process group of ``torch.distributed`` together, on others each. Then the error
-        is raised. By default a tenth of the rows of the source; of a stream, 10,000. With `Pack`,
-        blocks, and apart from these, documents whose length cannot be read.
+        How many rows may be left out in an epoch, or in each pass of a mixture without end, before
+        the error is raised. The ranks of a process group of ``torch.distributed`` count their rows
+        together; other ranks count their own. By default a tenth of the rows of the source; for a
+        stream, 10,000. With `Pack`, this is a number of blocks, and documents whose length cannot
+        be read are counted apart from them.
 
     Raises
     ------

@@ -22,7 +22,7 @@ class Storage:
     Parameters
     ----------
     filesystem : pyarrow.fs.FileSystem or fsspec.AbstractFileSystem, optional
-        What has the paths of the source. By default the local file system, and for URLs the one
+        The file system with the paths of the source. By default the local one, and for URLs the one
         that they name: ``s3://``, ``gs://``, ``abfss://``, ``az://`` and ``hdfs://`` of pyarrow,
         all others (``https://``, ``hf://``, ...) of fsspec.
     options : mapping of str to object, optional
@@ -37,23 +37,24 @@ class Storage:
         the store, or is damaged in the folder, is read again. If the folder cannot be written to,
         the logger "arrowdl.loader" warns once, and it is not used. Not on Windows.
     cache_bytes : int, optional
-        The most bytes in `cache`, of all its users together: what was not used for longest goes
-        first. Give both or none.
+        The most bytes in `cache`, for all its users together: what was not used for longest is
+        removed first. Give both or neither.
     plan : FilePlan, path or "share", optional
-        What `Loader.plan` of a Loader of the same paths, table or dataset returned, or the file
-        that it was saved to: nothing is listed, and no footer is read before its rows are. "share":
-        with a process group of ``torch.distributed``, rank 0 lists the files and reads the footers
-        for all ranks.
+        What `Loader.plan` returned for the same paths, table or dataset, or the file that it was
+        saved to. Then no files are listed, and no footer is read before its rows are. "share": with
+        a process group of ``torch.distributed``, rank 0 lists the files and reads the footers for
+        all ranks.
     memory_map : bool
         Map local Arrow IPC files into memory, so that a page is read when it is first used. If
         another process truncates a mapped file, this process ends with SIGBUS. False reads the
         files instead, in the order of whole files.
     decoder : {'pyarrow', 'polars'}
-        What decodes Parquet files. polars is faster at integers, bools and floats of 32 and 64
-        bits, most of all at bools and nulls. It decodes those in whole row groups of a quarter of a
-        million values and up to 128 MiB, of local files that are read without a `filter`; pyarrow
-        decodes the rest, and all in forked processes. Rows, their order, errors and states are the
-        same; only what is under a mask of nulls may differ, which nobody promises.
+        The library that decodes Parquet files. polars is faster at integers, bools and floats of 32
+        and 64 bits, most of all at bools and nulls. It decodes those in whole row groups of at
+        least a quarter of a million values and at most 128 MiB, of local files that are read
+        without a `filter`. pyarrow decodes everything else, and everything in forked processes.
+        Rows, their order, errors and states are the same; only the values under nulls, which are
+        undefined, may differ.
 
     Raises
     ------
@@ -113,7 +114,7 @@ class Storage:
         if (folder is None) != (nbytes is None):
             raise ValueError(
                 f"Storage.cache={folder!r}, Storage.cache_bytes={nbytes!r}: give both, a folder on "
-                "a local disk and the most bytes that it may have, or none"
+                "a local disk and the most bytes that it may have, or neither"
             )
         if folder is None:
             return

@@ -15,18 +15,18 @@ class Tokens:
 
     For ``Loader(batch_size=Tokens(4096))``, the tokens of a batch on each rank, and for
     ``Ranks(global_batch_size=Tokens(65536))``, those of a step on all ranks together. All ranks
-    have equally many batches, with equally many rows of each sequence of `Ranks.splits` (by default
-    one for each rank). Where the column is padded, its padding counts too. Not for streams, whose
-    lengths are not known ahead.
+    have the same number of batches, and each batch has the same number of rows of each sequence of
+    `Ranks.splits` (by default one sequence for each rank). If the column is padded, its padding
+    counts too. Streams have no such batches, since their lengths are not known ahead.
 
     Parameters
     ----------
     number : int
         The most tokens.
     column : str, optional
-        What counts: a column of lists (or strings, whose bytes count), or of integers. By default
-        that of `Buckets`, or the only column of lists. It is one of `columns`, and is read once
-        before the first epoch. A column of integers in Parquet is read in no time.
+        The column that is counted: the items of lists, the bytes of strings, or the values of
+        integers. By default the column of `Buckets`, or the only column of lists. It is one of
+        `columns`, and is read once before the first epoch, which for integers in Parquet is quick.
 
     Raises
     ------

@@ -24,16 +24,7 @@ def refuse_unknown_of_mix(given: Iterable[str], ours: Iterable[str]) -> None:
 
 
 def refuse_unknown_fields(kind: str, given: Iterable[str], fields: Iterable[str]) -> None:
-    """Raise TypeError if keywords are `given` that a value object does not have.
-
-    Parameters
-    ----------
-    kind : str
-        The name of its class.
-    given : iterable of str
-    fields : iterable of str
-        Those that it has.
-    """
+    """Raise TypeError if keywords are `given` that the value object `kind` does not have."""
     names = list(fields)
     told = {name: _advise_field(kind, name, names) for name in given}
     _refuse(kind, told, f"; {kind} has {join_names(names)}")

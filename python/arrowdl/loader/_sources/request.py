@@ -14,45 +14,22 @@ from arrowdl.loader._storage.access import Access
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be read of a source, and how its files are reached.
+    """What is read of a source, and how its files are reached."""
 
-    Attributes
-    ----------
-    columns : list of str, optional
-        Columns to read, in this order.
-    filter : pyarrow.dataset.Expression, optional
-        Rows to read. Of Lance, also a SQL string.
-    memory_map : bool
-        Whether local IPC files are mapped.
-    vocabulary : Vocabulary
-        Values of columns that are read as codes.
-    skipped : list of Skipped, optional
-        Files and row groups that cannot be read now are added, and left out. None: their errors are
-        raised.
-    storage : Access
-        How paths are reached, and how files are read over a network.
-    plan : FilePlan, optional
-        Of the files: they are neither listed nor opened.
-    """
-
-    columns: list[str] | None = None
-    filter: Any = None
-    memory_map: bool = True
+    columns: list[str] | None = None  # to read, in this order
+    filter: Any = None  # an expression of pyarrow.dataset; for Lance, also a SQL string
+    memory_map: bool = True  # whether local IPC files are mapped
     vocabulary: Vocabulary = field(default_factory=lambda: Vocabulary({}))
+    # Files and row groups that cannot be read now are added. None: their errors are raised.
     skipped: list[Skipped] | None = None
     storage: Access = field(default_factory=Access)
-    plan: FilePlan | None = None
+    plan: FilePlan | None = None  # of the files, which are then neither listed nor opened
 
 
 def read_columns(columns: Any) -> list[str] | None:
     """Return the names that a user gave as `columns`; None for all columns.
 
-    Raises
-    ------
-    TypeError
-        It is not a list of names.
-    ValueError
-        A name is listed twice.
+    Raises TypeError if it is not a list of names, and ValueError if a name is listed twice.
     """
     if columns is None:
         return None
@@ -65,7 +42,7 @@ def read_columns(columns: Any) -> list[str] | None:
     names = list(columns)
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"columns={names!r}: {name!r} is no str")
+            raise TypeError(f"columns={names!r}: {name!r} is not a str")
         if names.count(name) > 1:
             raise ValueError(f'columns={names!r}: "{name}" is listed twice')
     return names

@@ -34,12 +34,8 @@ def _forward(method: Method) -> Method:
 class WrappedSource(IndexedSource):
     """Rows of another source, in the same units and with the same files.
 
-    All that a subclass does not override is that of the source, but for `find_arrays`: the rows in
-    memory are not the changed ones. What returns a source wraps it again.
-
-    Parameters
-    ----------
-    source : IndexedSource
+    What a subclass does not override is forwarded to the source, except `find_arrays`: the rows in
+    memory are not the changed ones. A method that returns a source wraps it again.
     """
 
     def __init__(self, source: IndexedSource) -> None:

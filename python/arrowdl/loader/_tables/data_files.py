@@ -26,14 +26,7 @@ if TYPE_CHECKING:
 
 
 class DataFilesSource(DatasetSource):
-    """Row groups of the files of a table, with the names and types of the table.
-
-    Parameters
-    ----------
-    version : TableVersion
-    request : Request
-        With a plan of this version, or without one.
-    """
+    """Row groups of the files of a table, with the names and types of the table."""
 
     scanner: TableScanner
 
@@ -61,13 +54,7 @@ class DataFilesSource(DatasetSource):
 
 
 class TableFiles(DatasetFiles):
-    """The data files of a version of a table.
-
-    Parameters
-    ----------
-    scanner : TableScanner
-    found : Units
-    """
+    """The data files of a version of a table."""
 
     _scanner: TableScanner
 

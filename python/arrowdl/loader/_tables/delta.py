@@ -41,11 +41,8 @@ _MOST_READER_VERSION = 3
 def open_delta(table: Any, request: Request) -> DataFilesSource:
     """Open a ``deltalake.DeltaTable`` at the version that it has now.
 
-    Raises
-    ------
-    ValueError
-        The table needs a feature that is not known, or does not have a column, or the plan is of
-        another version.
+    Raises ValueError if the table needs an unknown feature, a column is missing, or the plan is of
+    another version.
     """
     plan, columns = request.plan, request.columns
     check_filter(request.filter)

@@ -22,22 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableLayout:
-    """Where the columns of a table are in files of one schema.
+    """Where the columns of a table are in files of one schema."""
 
-    Attributes
-    ----------
-    stored : dict of str to pyarrow.Field
-        The columns of the files, with field ids, by the names in the table. Those that the files
-        lack, and constants, are left out.
-    unchanged : set of str
-        Columns that need no conversion.
-    is_plain : bool
-        Whether a scan by the names of the table returns the right values.
-    """
-
+    # The columns of the files, with field ids, by the names in the table; without columns that the
+    # files lack, and without constants.
     stored: Mapping[str, pa.Field]
-    unchanged: set[str]
-    is_plain: bool
+    unchanged: set[str]  # columns that need no conversion
+    is_plain: bool  # whether a scan by the names of the table returns the right values
 
     @classmethod
     def make(
@@ -63,20 +54,11 @@ class TableLayout:
 
 @dataclass(frozen=True)
 class FileLayout:
-    """How the columns of a table are read from one file.
-
-    Attributes
-    ----------
-    fields : dict of str to TableField
-    layout : TableLayout
-    schema : pyarrow.Schema
-        Of the file.
-    file : DataFile
-    """
+    """How the columns of a table are read from one file."""
 
     fields: Mapping[str, TableField]
     layout: TableLayout
-    schema: pa.Schema
+    schema: pa.Schema  # of the file
     file: DataFile
 
     @property

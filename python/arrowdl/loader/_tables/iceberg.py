@@ -31,13 +31,8 @@ _REWRITE = "rewrite the data files (in Spark: CALL system.rewrite_data_files)"
 def open_iceberg(source: Any, request: Request) -> DataFilesSource:
     """Open a ``DataScan`` of pyiceberg, or a table at the snapshot that it has now.
 
-    The filter is of the rows that the scan selects.
-
-    Raises
-    ------
-    ValueError
-        The table has files or deletes that cannot be read, or does not have a column, or the plan
-        is of another snapshot.
+    The filter applies to the rows that the scan selects. Raises ValueError if the table has files
+    or deletes that cannot be read, a column is missing, or the plan is of another snapshot.
     """
     plan, columns = request.plan, request.columns
     check_filter(request.filter)

@@ -28,19 +28,8 @@ if TYPE_CHECKING:
 class TableScanner(UnitScanner):
     """Reads the data files of a version of a table.
 
-    Files that store the columns as the table has them are read like those of a dataset. Of others,
-    columns are converted and deleted rows left out batch by batch.
-
-    Parameters
-    ----------
-    version : TableVersion
-    dataset : pyarrow.dataset.FileSystemDataset
-        Of the files.
-    query : Query
-
-    Attributes
-    ----------
-    version : TableVersion
+    Files that store the columns as the table has them are read like those of a dataset. From other
+    files, columns are converted and deleted rows left out batch by batch.
     """
 
     def __init__(self, version: TableVersion, dataset: ds.FileSystemDataset, query: Query) -> None:
@@ -155,15 +144,7 @@ class TableScanner(UnitScanner):
         query: Query,
         options: Mapping[str, Any],
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one fragment with the whole columns that `query` and its filter need.
-
-        Parameters
-        ----------
-        fragment : pyarrow.dataset.Fragment
-        query : Query
-        options : mapping
-            Of the scanner.
-        """
+        """Yield the rows of one fragment, with all columns that `query` and its filter need."""
         import pyarrow as pa
 
         plan = self.plan(fragment)
