@@ -130,12 +130,12 @@ def check_columns(members: Sequence[Member], origin: str | None) -> None:
         if member.source.column_names != names:
             raise ValueError(
                 f'"{first.name}" has the columns {names}, and "{member.name}" '
-                f"{member.source.column_names}: a mixture has one list of columns, choose them "
-                "with columns="
+                f"{member.source.column_names}: the sources of a mixture must have the same "
+                "columns, choose them with columns="
             )
     if origin is not None and origin in (names or ()):
         raise ValueError(
-            f'origin="{origin}": the sources have a column of this name, give another one'
+            f'origin="{origin}": the sources have a column of this name, give another name'
         )
     _check_types(members)
 

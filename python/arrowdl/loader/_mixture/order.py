@@ -131,8 +131,8 @@ class MixedOrder:
             for i in lacks:
                 if counts[i] < own[i]:
                     raise ValueError(
-                        f'the weight of "{self._names[i]}" is 0 in the end, so that its rows '
-                        'are never all read: give stop="first" or "repeat", or leave it out'
+                        f'the weight of "{self._names[i]}" is 0 in the end, so an epoch never '
+                        'reads all of its rows: give stop="first" or "repeat", or leave it out'
                     )
 
         def has_ended(rows: int) -> bool:

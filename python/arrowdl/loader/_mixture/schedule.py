@@ -127,10 +127,10 @@ def read_weights(
     if not isinstance(weights, Mapping):
         raise TypeError(f"{what}={weights!r}: give a number for each source by its name")
     if set(weights) != set(names):
-        raise ValueError(f"{what} names {sorted(map(str, weights))}, and the sources are {names}")
+        raise ValueError(f"{what} names {sorted(map(str, weights))}, but the sources are {names}")
     exact = [_read_weight(weights[name], f'{what}["{name}"]') for name in names]
     if not any(exact):
-        raise ValueError(f"{what}={dict(weights)!r}: one of them has to be more than 0")
+        raise ValueError(f"{what}={dict(weights)!r}: one of them must be more than 0")
     common = math.lcm(*(weight.denominator for weight in exact))
     whole = [int(weight * common) for weight in exact]
     divisor = math.gcd(*whole)
@@ -166,7 +166,9 @@ def read_schedule(
         a < b for a, b in pairwise(steps)
     )
     if not are_steps or steps[0] != 0:
-        raise ValueError(f"weights has the steps {steps}: give ascending ones, the first one 0")
+        raise ValueError(
+            f"weights has the steps {steps}: give steps in ascending order, the first of them 0"
+        )
     return [
         (operator.index(step), read_weights(names, own, f"weights[{step}]"))
         for step, own in weights.items()

@@ -56,7 +56,7 @@ def _advise_field(kind: str, name: str, fields: list[str]) -> str:
     if name in FIELDS[kind]:
         return f"give {FIELDS[kind][name]}"
     if name in LOADER:
-        return f"it is of the Loader, give Loader({name}=...)"
+        return f"it is an option of the Loader, give Loader({name}=...)"
     if name in ADVICE:
         return f"give the Loader {ADVICE[name]}"
     close = _find_close(name, fields)
