@@ -170,20 +170,20 @@ def _measure(arrays: Arrays) -> int:
 
 def _cut(stream: Iterator[_core.DeviceArray], counts: Iterable[int]) -> Iterator[Arrays]:
     """Cut the arrays of `stream` into parts of `counts` rows, or raise OSError."""
-    rest: _core.DeviceArray | None = None
+    remaining: _core.DeviceArray | None = None
     for count in counts:
         arrays: Arrays = []
         missing = count
         while missing:
-            if rest is None or len(rest) == 0:
-                if (rest := next(stream, None)) is None:
+            if remaining is None or len(remaining) == 0:
+                if (remaining := next(stream, None)) is None:
                     raise _refuse()
                 continue
-            arrays.append(rest[:missing])
-            rest = rest[len(arrays[-1]) :]
+            arrays.append(remaining[:missing])
+            remaining = remaining[len(arrays[-1]) :]
             missing -= len(arrays[-1])
         yield arrays
-    if (rest is not None and len(rest)) or any(len(array) for array in stream):
+    if (remaining is not None and len(remaining)) or any(len(array) for array in stream):
         raise _refuse()
 
 
