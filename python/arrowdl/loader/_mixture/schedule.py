@@ -170,8 +170,8 @@ def read_schedule(
             f"weights has the steps {steps}: give steps in ascending order, the first of them 0"
         )
     return [
-        (operator.index(step), read_weights(names, own, f"weights[{step}]"))
-        for step, own in weights.items()
+        (operator.index(step), read_weights(names, step_weights, f"weights[{step}]"))
+        for step, step_weights in weights.items()
     ]
 
 
@@ -186,11 +186,11 @@ def plan_phases(
     done: int,  # rows of each sequence that were read
 ) -> list[Phase]:
     """Return the phases of an epoch: what was read by `saved`, and the rest by `schedule`."""
-    own = [Phase(find_row(step), weights) for step, weights in schedule]
-    present = [phase for phase in own if phase.row <= done][-1]
+    planned_phases = [Phase(find_row(step), weights) for step, weights in schedule]
+    present = [phase for phase in planned_phases if phase.row <= done][-1]
     phases = [phase for phase in saved if phase.row < done]
     to_come = [Phase(done if phases else 0, present.weights)]
-    for phase in to_come + [phase for phase in own if phase.row > done]:
+    for phase in to_come + [phase for phase in planned_phases if phase.row > done]:
         if not phases or phases[-1].weights != phase.weights:
             phases.append(phase)
     return phases

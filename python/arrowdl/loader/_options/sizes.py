@@ -34,15 +34,15 @@ class BatchSizes:
     splits: int | None = None  # sequences of an epoch; None: one for each rank
 
     def __post_init__(self) -> None:
-        given = [name for name in _SIZES if getattr(self, name) is not None]
-        if not given:
+        sizes = [name for name in _SIZES if getattr(self, name) is not None]
+        if not sizes:
             raise TypeError(
                 "give batch_size=, the rows of a batch on this rank, or batch_size=Tokens(...), "
                 "its tokens, or ranks=Ranks(global_batch_size=...), those on all ranks together"
             )
-        if len(given) > 1:
+        if len(sizes) > 1:
             raise ValueError(
-                f"{' and '.join(map(self._show_size, given))}: give one of them, the rows or "
+                f"{' and '.join(map(self._show_size, sizes))}: give one of them, the rows or "
                 "tokens of a batch on this rank, or those on all ranks together"
             )
         if self.batch_size is not None:
@@ -197,4 +197,7 @@ def choose_splits(
         return None
     numbers = range(1, _MOST_BY_DEFAULT + 1)
     divisors = [number for number in numbers if size % number == 0]
-    return max(divisors, key=lambda own: (sum(own % i == 0 for i in numbers), own % 2 == 0, own))
+    return max(
+        divisors,
+        key=lambda divisor: (sum(divisor % i == 0 for i in numbers), divisor % 2 == 0, divisor),
+    )

@@ -46,9 +46,9 @@ def _advise(name: str, table: Mapping[str, str], ours: Iterable[str]) -> str:
     """Return what to write in place of a keyword."""
     if name in table:
         return table[name]
-    known = sorted(ours)
-    close = _find_close(name, known)
-    return f"{close}=" if close else f"one of {join_names(known)}"
+    options = sorted(ours)
+    close = _find_close(name, options)
+    return f"{close}=" if close else f"one of {join_names(options)}"
 
 
 def _advise_field(kind: str, name: str, fields: list[str]) -> str:
@@ -63,8 +63,8 @@ def _advise_field(kind: str, name: str, fields: list[str]) -> str:
     return f"give {close}=" if close else "there is no such field"
 
 
-def _find_close(name: str, known: list[str]) -> str | None:
+def _find_close(name: str, names: list[str]) -> str | None:
     """Return the keyword that is spelled like `name`."""
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(name, known, 1)), None)
+    return next(iter(get_close_matches(name, names, 1)), None)

@@ -69,7 +69,7 @@ def check_revisions(
     retries: Retries,  # a branch that the plan does not know is asked for
 ) -> None:
     """Raise ValueError if a path names another revision than that of a plan's files."""
-    hubs = [own for own in stores if _find_hub(own)]
+    hubs = [store for store in stores if _find_hub(store)]
     planned_commits: dict[str, set[str]] = {}
     for match in (_match(_PATH, path) for path in planned) if hubs else ():
         if match is not None:
@@ -83,20 +83,20 @@ def check_revisions(
         if hub is None or match is None:
             continue
         kind, name = match.group("kind", "name")
-        own = planned_commits.get(f"{kind}{name}", set())
+        commits = planned_commits.get(f"{kind}{name}", set())
         revision = unquote(match["revision"] or _DEFAULT)
         commit: str | None = revisions.get(f"{kind}{name}@{revision}", revision)
-        if own and commit not in own and not _COMMIT.fullmatch(revision):
+        if commits and commit not in commits and not _COMMIT.fullmatch(revision):
             ask = partial(_ask_commit, _find_hub(hub), _KINDS[kind], name, revision)
             what = f"finding the commit of {path!r}"
             commit = call_with_retries(retries, what, partial(hub.secrets.guard, ask))
-        if own and commit not in own:
+        if commits and commit not in commits:
             place = "" if commit in (revision, None) else f", which is at {commit}"
-            of = " and ".join(sorted(own))
+            of = " and ".join(sorted(commits))
             raise ValueError(
                 f"the plan has revision {of} of the Hugging Face {_KINDS[kind]} {name!r}, and the "
                 f"URL names {revision!r}{place}: give the URL of the plan's commit, "
-                f"{kind}{name}@{min(own)}, or make a new plan"
+                f"{kind}{name}@{min(commits)}, or make a new plan"
             )
 
 
@@ -152,7 +152,7 @@ def name_revisions(filesystem: fs.FileSystem, paths: Iterable[str]) -> str:
     stores = _list_hubs(filesystem)
     repositories: dict[str, None] = {}
     for path in paths if stores else ():
-        store = next((own for own in stores if own.has(path)), None)
+        store = next((candidate for candidate in stores if candidate.has(path)), None)
         match = None if store is None else _PATH.match(path[len("hf://") * bool(store.prefix) :])
         if match is not None:
             kind, name, commit = match.group("kind", "name", "commit")
