@@ -289,7 +289,7 @@ class Loader(AdaptedReader):
             storage,
             options,
         )
-        made = cls(
+        loader = cls(
             mixed.source,
             ranks=mixed.ranks,
             shuffle=shuffle,
@@ -297,9 +297,11 @@ class Loader(AdaptedReader):
             storage=mixed.storage,
             **options,
         )
-        made._skips.adopt(own._skips for own in sources.values() if isinstance(own, AdaptedReader))
-        made._skips.note(mixed.skipped)
-        return made
+        loader._skips.adopt(
+            source._skips for source in sources.values() if isinstance(source, AdaptedReader)
+        )
+        loader._skips.note(mixed.skipped)
+        return loader
 
 
 OPTIONS = frozenset(inspect.signature(Loader).parameters) - {"source", "unknown"}

@@ -67,7 +67,7 @@ def mix_sources(
     """
     storage = read_storage(storage)
     if storage.plan is not None:
-        raise ValueError("Storage.plan is of one source: give each Loader of the mixture its own")
+        raise ValueError("Storage.plan is for one source: give each Loader of the mixture its own")
     ranks = read_sizes(read_ranks(ranks))
     skip = flatten_errors(options.get("on_error", "raise"))
     skips = skip["on_error"] == "skip"
@@ -145,8 +145,8 @@ def _take_loader(name: str, loader: EpochReader) -> Member:
 def _require_indexed(name: str, source: Source) -> IndexedSource:
     if source.schedule:
         raise TypeError(
-            f'"{name}" is a mixture, and a mixture takes sources: name the sources of '
-            f'"{name}" here, each with its weight there times that of "{name}"'
+            f'"{name}" is a mixture, and a mixture cannot be mixed again: name the sources of '
+            f'"{name}" here, each with its weight there times the weight of "{name}"'
         )
     if source.num_rows is None:
         raise TypeError(
@@ -168,6 +168,8 @@ def read_sizes(ranks: Ranks) -> Ranks:
             "tokens, Tokens(...)"
         )
     if ranks.splits is None:
-        raise ValueError('Ranks.splits=None: a mixture has sequences, give their number or "auto"')
+        raise ValueError(
+            'Ranks.splits=None: a mixture needs sequences, give their number or "auto"'
+        )
     rows, tokens, _ = split_size(ranks.global_batch_size)
     return replace(ranks, splits=choose_splits(ranks.splits, rows, tokens))

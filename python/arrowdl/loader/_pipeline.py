@@ -150,9 +150,9 @@ class Pipeline:
 
     def _read_start(self, reader: Reader) -> _core.DeviceStream:
         """Read the rows of a reader's epoch from its start, whatever rank and worker it is."""
-        place, own = reader.position, reader.sharding
-        size = own.global_batch_size
-        sharding = replace(own, world_size=1, num_workers=1, batch_size=size, drop_last=False)
+        place, share = reader.position, reader.sharding
+        size = share.global_batch_size
+        sharding = replace(share, world_size=1, num_workers=1, batch_size=size, drop_last=False)
         position = Position(place.epoch, phases=place.phases)
         position.begin(sharding)
         rows = self._read(
@@ -160,7 +160,7 @@ class Pipeline:
         )
         rows.find_parts = None
         stream = self.epochs.limit_pass(self.assembly.prepare(rows))
-        return stream.rebatch(own.batch_size) if own.batch_size else stream
+        return stream.rebatch(share.batch_size) if share.batch_size else stream
 
     def finish(self, batch: Any) -> Any:
         """Do what only the training's process can do: global arrays, pinned memory."""

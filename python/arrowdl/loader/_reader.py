@@ -170,8 +170,8 @@ class EpochReader:
     def __getitem__(self, index: Any) -> NoReturn:
         """Raise TypeError, for a ``DataLoader`` that was given the loader itself."""
         raise TypeError(
-            "a Loader is iterated, and has no batch number "
-            f"{index!r}. For PyTorch's DataLoader: {_TORCH_ADVICE}"
+            f"a Loader has no batch number {index!r}: iterate over it. For PyTorch's DataLoader, "
+            f"give {_TORCH_ADVICE}"
         )
 
     def state_dict(self) -> dict[str, Any]:

@@ -142,13 +142,13 @@ def renew(error: Exception, note: str) -> Exception:
     The frames of an error that is raised may have what keeps it.
     """
     try:
-        made = copy(error)
+        new_error = copy(error)
     except Exception:  # made with other arguments
-        made = None
-    if type(made) is not type(error) or made is error:
-        made = RuntimeError(describe(error))
-    made.__notes__ = [*getattr(error, "__notes__", ()), note]
-    return made
+        new_error = None
+    if type(new_error) is not type(error) or new_error is error:
+        new_error = RuntimeError(describe(error))
+    new_error.__notes__ = [*getattr(error, "__notes__", ()), note]
+    return new_error
 
 
 def describe(error: BaseException) -> str:

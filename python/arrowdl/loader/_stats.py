@@ -115,7 +115,7 @@ class Stats:
     def __sub__(self, earlier: Stats) -> Stats:
         if not isinstance(earlier, Stats):
             return NotImplemented
-        names = [own.name for own in fields(self) if own.name not in ("skipped", "in_use")]
+        names = [field.name for field in fields(self) if field.name not in ("skipped", "in_use")]
         counts = {name: getattr(self, name) - getattr(earlier, name) for name in names}
         skipped = self.skipped[len(earlier.skipped) :]
         return Stats(**counts, skipped=skipped, in_use=self.in_use)
@@ -245,10 +245,10 @@ def add_wait(
     work: Mapping[Work, float],
 ) -> None:
     """Count a wait for a batch."""
-    rest = max(0.0, seconds - sum(work.values()))
+    unexplained = max(0.0, seconds - sum(work.values()))
     storage = work.get("storage", 0.0)
     stats.storage_seconds += storage
-    stats.source_seconds += storage + work.get("source", 0.0) + rest
+    stats.source_seconds += storage + work.get("source", 0.0) + unexplained
     stats.decode_seconds += work.get("decode", 0.0)
     stats.conversion_seconds += work.get("conversion", 0.0)
     stats.transform_seconds += work.get("transform", 0.0)

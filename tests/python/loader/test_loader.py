@@ -437,7 +437,7 @@ def test_states_of_something_else_are_refused(files: Path) -> None:
         (arrowdl.Loader(files / "parquet", 50, shuffle=True), "dataset"),
         (arrowdl.Loader(TABLE, 50, shuffle=True, seed=1), "seed"),
         (arrowdl.Loader(TABLE, 50), "shuffle"),
-        (arrowdl.Loader(TABLE, 50, shuffle=arrowdl.Shuffle(5)), "buffer_size"),
+        (arrowdl.Loader(TABLE, 50, shuffle=arrowdl.Shuffle(5)), "Shuffle.buffer_size"),
     ):
         with pytest.raises(ValueError, match=f"another {word}"):
             other.load_state_dict(state)

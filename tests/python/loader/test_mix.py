@@ -537,7 +537,7 @@ WRONG: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
         },
         {"a": 1},
         {},
-        'name the sources of "a" here, each with its weight there times that of "a"',
+        'name the sources of "a" here, each with its weight there times the weight of "a"',
     ),
     "batch_size": (
         make_tables([8]),
@@ -557,9 +557,9 @@ WRONG: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "negative": (make_tables([8]), {"s0": -1}, {}, 'weights\\["s0"\\] is -1'),
     "nan": (make_tables([8]), {"s0": float("nan")}, {}, 'weights\\["s0"\\] is nan'),
     "text": (make_tables([8]), {"s0": "3"}, {}, "is '3': expected a number"),
-    "zero": (make_tables([8]), {"s0": 0}, {}, "one of them has to be more than 0"),
+    "zero": (make_tables([8]), {"s0": 0}, {}, "one of them must be more than 0"),
     "no mapping": (make_tables([8]), [1], {}, "give a number for each source"),
-    "steps": (make_tables([8]), {2: {"s0": 1}}, {}, "the first one 0"),
+    "steps": (make_tables([8]), {2: {"s0": 1}}, {}, "the first of them 0"),
     "never": (
         make_tables([8, 8]),
         {"s0": 1, "s1": 0},

@@ -108,7 +108,7 @@ def test_objects_are_plain_values(value: Any) -> None:
         (lambda: Storage(filesystem=dict), "Storage.filesystem=<class 'dict'>: give a file system"),
         (
             lambda: Storage(filesystem="s3", options={"region": "eu"}),
-            "leave it out and give the source as URLs, s3://bucket/folder, whose Storage.options",
+            "Or leave it out, and give the source as URLs, such as s3://bucket/folder, with",
         ),
         (lambda: Ranks(1), "Ranks(rank=1, world_size=None): they belong together, give both or"),
         (lambda: Ranks(2, 2), "Ranks(rank=2, world_size=2): ranks count from 0 to 1"),
@@ -124,7 +124,7 @@ def test_objects_are_plain_values(value: Any) -> None:
         (lambda: Storage(options=["a"]), "Storage.options is a list: give a mapping"),
         (
             lambda: Storage(options={}, filesystem=LocalFileSystem()),
-            "give those of Storage.filesystem to",
+            "pass these to the object of Storage.filesystem",
         ),
         (lambda: Storage(retries=3), "Storage.retries=3: give an arrowdl.Retries(...)"),
         (lambda: Storage(cache="/a"), "Storage.cache='/a', Storage.cache_bytes=None: give both"),
@@ -159,7 +159,7 @@ def test_an_object_is_checked_when_it_is_made(make: Callable[[], Any], message: 
         ),
         (
             {"batch_size": Tokens(8, column="n"), "batching": Buckets("x")},
-            'Tokens(column="n"), Buckets("x"): rows are counted and sorted by one column',
+            'Tokens(column="n"), Buckets("x"): rows are counted and sorted by the same column',
         ),
         (
             {"batch_size": Tokens(8), "batching": Pack("n", 8)},
@@ -206,8 +206,11 @@ def test_a_mixture_takes_the_same_objects() -> None:
         ({}, r"give ranks=Ranks\(global_batch_size=...\)"),
         ({"ranks": Ranks(splits=2)}, r"give ranks=Ranks\(global_batch_size=...\)"),
         ({"ranks": size, "batch_size": 2}, r"mix\(\) got .* 'batch_size': give ranks=Ranks"),
-        ({"ranks": dataclasses.replace(size, splits=None)}, "Ranks.splits=None: a mixture has"),
-        ({"ranks": size, "storage": Storage(plan="share")}, "Storage.plan is of one source"),
+        (
+            {"ranks": dataclasses.replace(size, splits=None)},
+            "Ranks.splits=None: a mixture needs sequences",
+        ),
+        ({"ranks": size, "storage": Storage(plan="share")}, "Storage.plan is for one source"),
         ({"global_batch_size": 2}, r"mix\(\) got .* 'global_batch_size': give ranks=Ranks"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
@@ -449,7 +452,12 @@ def test_objects_are_called_by_the_names_of_their_fields() -> None:
         (Report, (60,), {}, "takes none of its values without a name, got 1: give bar=, every="),
         (Padded, (0, 512), {}, "takes 1 (value=) of its values without a name, got 2: give max_le"),
         (Shuffle, (1, 2), {}, "Shuffle() takes 1 (buffer_size=) of its values without a name, got"),
-        (Shuffle, (), {"seed": 3}, "'seed': it is of the Loader, give Loader(seed=...); Shuffle"),
+        (
+            Shuffle,
+            (),
+            {"seed": 3},
+            "'seed': it is an option of the Loader, give Loader(seed=...); Shuffle",
+        ),
         (Padded, (), {"splits": 3}, "'splits': give the Loader ranks=Ranks(splits=...); Padded"),
         (Padded, (), {"max_lenghts": 3}, "'max_lenghts': give max_length=; Padded has value=, "),
         (Seed, (), {"x1": 3, "x2": 1}, "arguments 'x1': there is no such field; 'x2': there is"),

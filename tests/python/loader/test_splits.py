@@ -227,28 +227,28 @@ WRONG = {
     "both": ({"batch_size": 2, "global_batch_size": 4}, "give one of them"),
     "ranks": (
         {"global_batch_size": 24, "splits": 8, "rank": 0, "world_size": 3},
-        r"splits=8, which it is unless you give it, cannot be divided among 3 ranks: it can among "
-        r"1, 2, 4 or 8\. Give Ranks.splits=3, 6, 12 or 24, the same to all runs",
+        r"splits=8 \(the default\) cannot be divided among 3 ranks, only among "
+        r"1, 2, 4 or 8\. Give Ranks.splits=3, 6, 12 or 24, the same in all runs",
     ),
     "ranks of other splits": (
         {"global_batch_size": 24, "splits": 4, "rank": 0, "world_size": 3},
-        r"splits=4 cannot be divided among 3 ranks: it can among 1, 2 or 4\. Give Ranks.splits=3",
+        r"splits=4 cannot be divided among 3 ranks, only among 1, 2 or 4\. Give Ranks.splits=3",
     ),
     "many ranks": (
         {"global_batch_size": 96, "rank": 0, "world_size": 16},
-        r"splits=8, which it is unless you give it, .* Give Ranks.splits=16, 32, 48 or 96",
+        r"splits=8 \(the default\) .* Give Ranks.splits=16, 32, 48 or 96",
     ),
     "many ranks with a budget": (
         {"global_batch_tokens": 96, "token_column": "id", "rank": 0, "world_size": 16},
-        r"splits=8, which it is unless you give it, .* Give Ranks.splits a multiple of 16",
+        r"splits=8 \(the default\) .* Give Ranks.splits a multiple of 16",
     ),
     "batch": (
         {"global_batch_size": 10, "rank": 0, "world_size": 4},
-        "global_batch_size=10 cannot be divided among 4 ranks: it can among 1, 2, 5 or 10.* 12",
+        "global_batch_size=10 cannot be divided among 4 ranks, only among 1, 2, 5 or 10.* 12",
     ),
     "shares": (
         {"global_batch_size": 12, "splits": 8},
-        "splits=8 does not divide a global batch of 12: .* one of 1, 2, 3, 4, 6 or 12, .* as 16",
+        "splits=8 does not divide a global batch of 12: .*splits=1, 2, 3, 4, 6 or 12, .* as 16",
     ),
     "shares of ranks": (
         {"batch_size": 3, "splits": 8, "rank": 1, "world_size": 4},
@@ -283,7 +283,7 @@ def test_the_number_of_ranks_is_checked_when_it_is_known(monkeypatch: pytest.Mon
 
 
 def test_a_prime_global_batch_has_two_divisors() -> None:
-    with pytest.raises(ValueError, match=r"one of 1 or 1000003, or .* as 1000004"):
+    with pytest.raises(ValueError, match=r"splits=1 or 1000003, or .* as 1000004"):
         arrowdl.Loader(make_table(4, 4), ranks=arrowdl.Ranks(global_batch_size=1_000_003, splits=4))
 
 

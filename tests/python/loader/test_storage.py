@@ -178,7 +178,7 @@ def test_a_file_system_object(bucket: str, tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit(store: MemoryStore) -> None:
-    with pytest.raises(ValueError, match=r"give those of Storage\.filesystem to that object"):
+    with pytest.raises(ValueError, match=r"pass these to the object of Storage.filesystem"):
         load("b", store, storage_options={"key": "x"})
     with pytest.raises(TypeError, match=r"Storage\.filesystem=<object .*: give a file system of"):
         load("b", filesystem=object())

@@ -426,7 +426,7 @@ def test_a_row_that_is_longer_than_the_budget(options: dict[str, Any], text: str
         (
             {"batch_tokens": 9, "token_column": "tokens", "bucket_by": "text"},
             ValueError,
-            "counted and sorted by one column",
+            "counted and sorted by the same column",
         ),
         ({"batch_size": 4, "bucket_by": "x"}, ValueError, '"x" is not one of the columns'),
         ({"batch_tokens": 9, "columns": ["id"]}, ValueError, "counts the items of a column of"),

@@ -198,7 +198,7 @@ def test_a_loader_goes_to_another_process(shuffle: bool, tmp_path: Path) -> None
         ({"transform": 3}, "a function of one batch"),
         ({"columns": {"id"}}, "a list of names"),
         ({"columns": 3}, "a list of names"),
-        ({"columns": [0]}, "0 is (no|not a) str"),
+        ({"columns": [0]}, "0 is not a str"),
         ({"columns": ["id", "id"]}, '"id" is listed twice'),
     ],
 )

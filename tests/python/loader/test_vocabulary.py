@@ -199,5 +199,5 @@ def test_the_values_of_other_sources() -> None:
 @pytest.mark.parametrize("column", ["id", "missing"])
 def test_a_column_without_codes(column: str, tmp_path: Path) -> None:
     for source in (make_tables()[0], write(tmp_path, "parquet"), lambda: make_tables()[0]):
-        with pytest.raises(ValueError, match=f'"{column}" is (no|not a) dictionary column'):
+        with pytest.raises(ValueError, match=f'"{column}" is not a dictionary column'):
             arrowdl.Loader(source, 3).vocabulary(column)

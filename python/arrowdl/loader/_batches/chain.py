@@ -171,8 +171,8 @@ class Chain:
         if outcome.valid and not self._seen:
             self._seen = rows
         if outcome.is_left:
-            made = self._stand_in()
-            outcome.batch, outcome.rows = made.batch, made.rows
+            placeholder = self._stand_in()
+            outcome.batch, outcome.rows = placeholder.batch, placeholder.rows
         self.seconds = time.perf_counter() - begin
         if item.note is not None and item.note.report is not None:
             outcome.report = item.note.report + outcome.report
@@ -185,53 +185,53 @@ class Chain:
         fails."""
         # Rows that `filter` drops leave tensors of the source before a `map`.
         content = item.content if isinstance(item.content, _core.DeviceArray) else None
-        made = Outcome(batch, len(item), item.valid)
+        outcome = Outcome(batch, len(item), item.valid)
         with self._draws.seeded(seed):
-            self._call_all(made, content, seed)
-        return made
+            self._call_all(outcome, content, seed)
+        return outcome
 
-    def _call_all(self, made: Outcome, content: _core.DeviceArray | None, seed: int) -> None:
+    def _call_all(self, outcome: Outcome, content: _core.DeviceArray | None, seed: int) -> None:
         """Call the steps with what is made of the rows `content`, or of a message."""
         has_kept = True
         for function, is_filter in self._steps:
             if not is_filter:
                 if not has_kept:
-                    made.is_left = True
+                    outcome.is_left = True
                     break
-                made.batch, content = self._call(function, made.batch, seed), None
+                outcome.batch, content = self._call(function, outcome.batch, seed), None
                 continue
-            if not (has_kept and (made.valid or self._maps_kept)):
+            if not (has_kept and (outcome.valid or self._maps_kept)):
                 continue  # nothing asks what a row of another rank is
-            mask = read_mask(self._call(function, made.batch, seed), made.rows)
-            kept = [i for i in range(made.valid or made.rows) if mask[i]]
-            has_kept = bool(kept)
+            mask = read_mask(self._call(function, outcome.batch, seed), outcome.rows)
+            kept_rows = [i for i in range(outcome.valid or outcome.rows) if mask[i]]
+            has_kept = bool(kept_rows)
             if all(mask):
                 continue
-            if made.valid:
-                made.filtered += made.valid - len(kept)
-                made.valid = len(kept)
-            content = self._keep(made, content, kept)
+            if outcome.valid:
+                outcome.filtered += outcome.valid - len(kept_rows)
+                outcome.valid = len(kept_rows)
+            content = self._keep(outcome, content, kept_rows)
 
     def _call(self, function: Drawing, batch: Any, seed: int) -> Any:
         return function(batch, seed) if self._retry is None else call(function, batch, seed)
 
     def _keep(
-        self, made: Outcome, content: _core.DeviceArray | None, kept: list[int]
+        self, outcome: Outcome, content: _core.DeviceArray | None, kept_rows: list[int]
     ) -> _core.DeviceArray | None:
-        """Keep the rows `kept`, or the first row if there are none; return their array."""
-        index = kept or [0]
+        """Keep the rows `kept_rows`, or the first row if there are none; return their array."""
+        index = kept_rows or [0]
         if content is not None:
             content = take_rows(content, index)
             if self._batch_size is not None:
-                content = pad_rows(drop_column(content, MASK), made.valid, self._batch_size)
-            made.batch, made.rows = self._convert(content), len(content)
+                content = pad_rows(drop_column(content, MASK), outcome.valid, self._batch_size)
+            outcome.batch, outcome.rows = self._convert(content), len(content)
             return content
         if self._batch_size is not None:
-            index = [index[i % len(index)] for i in range(made.rows)]
-        batch = select_rows(made.batch, index, made.rows)
+            index = [index[i % len(index)] for i in range(outcome.rows)]
+        batch = select_rows(outcome.batch, index, outcome.rows)
         if self._batch_size is not None and isinstance(batch, dict) and MASK in batch:
-            batch[MASK] = clear_end(batch[MASK], made.valid)
-        made.batch, made.rows = batch, len(index)
+            batch[MASK] = clear_end(batch[MASK], outcome.valid)
+        outcome.batch, outcome.rows = batch, len(index)
         return None
 
     def _recover(
@@ -249,21 +249,21 @@ class Chain:
         def attempt(start: int, stop: int) -> Outcome:
             return self._try(rows[start:stop], seed, stop - start)
 
-        rest = find_rest(attempt, failure, note, retry.numbered)
-        made: Outcome | None = None
-        if rest.spans:
-            taken = take_rest(rows, rest)
+        remaining = find_rest(attempt, failure, note, retry.numbered)
+        outcome: Outcome | None = None
+        if remaining.spans:
+            taken = take_rest(rows, remaining)
             try:
-                made = self._try(taken, seed, len(taken))
-            except FunctionError as own:
-                failure = own
-                rest.drop_rest(own, note, retry.numbered)
-        if made is None:
+                outcome = self._try(taken, seed, len(taken))
+            except FunctionError as second_failure:
+                failure = second_failure
+                remaining.drop_rest(second_failure, note, retry.numbered)
+        if outcome is None:
             if retry.keeps_rows:
                 spare = list_rows(rows)
-            made = retry.substitutes.make(partial(self._try, seed=seed), spare, failure.error)
-        made.report = rest.report
-        return made
+            outcome = retry.substitutes.make(partial(self._try, seed=seed), spare, failure.error)
+        outcome.report = remaining.report
+        return outcome
 
     def _try(self, rows: _core.DeviceArray, seed: int, valid: int = 0) -> Outcome:
         """Make a batch of `rows`, of which the first ones are valid, and call the steps."""
@@ -291,9 +291,9 @@ class Chain:
             is_kept = self._is_kept(rows, seed)
             if is_kept or self._retry is not None:  # which may fail for other rows of these
                 for i in range(len(rows)):
-                    own = next(seeds) % 2**64
-                    if self._is_kept(rows[i : i + 1], own):
-                        return copy.deepcopy(rows[i : i + 1]), own
+                    row_seed = next(seeds) % 2**64
+                    if self._is_kept(rows[i : i + 1], row_seed):
+                        return copy.deepcopy(rows[i : i + 1]), row_seed
             if is_kept:
                 return copy.deepcopy(rows), seed
         where = "the epoch" if self._read else "the first batches of the stream"

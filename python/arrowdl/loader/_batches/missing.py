@@ -35,9 +35,9 @@ def drop_missing(
     filler: list[_core.DeviceArray] = []
 
     def drop(index: int, array: _core.DeviceArray) -> _core.DeviceArray:
-        own = valid_rows.get(index, len(array))
-        parts = [own] if find_parts is None or not own else find_parts(index, own)
-        assert sum(parts) == own
+        valid = valid_rows.get(index, len(array))
+        parts = [valid] if find_parts is None or not valid else find_parts(index, valid)
+        assert sum(parts) == valid
         note = notes[index] = Note(array.field(NUMBER), [rows for rows in parts if rows])
         rows = remove_numbers(array)
         if not numbered.has_failures:
@@ -46,15 +46,15 @@ def drop_missing(
         lost = [is_missing(number) for number in numbers]
         if not any(lost):
             return rows
-        missing = [strip_missing(numbers[i]) for i in range(own) if lost[i]]
+        missing = [strip_missing(numbers[i]) for i in range(valid) if lost[i]]
         if missing:
             note.report = numbered.report_missing(missing)
-        kept = [i for i in range(len(numbers)) if not lost[i]]
+        present = [i for i in range(len(numbers)) if not lost[i]]
         left = [stop - start - sum(lost[start:stop]) for start, stop in note.list_spans()]
         note.parts = [rows for rows in left if rows]
-        note.numbers = [numbers[i] for i in kept]
-        if kept:
-            return take_rows(rows, kept)
+        note.numbers = [numbers[i] for i in present]
+        if present:
+            return take_rows(rows, present)
         valid_rows[index] = 0
         if not filler:
             reason = note.report or numbered.report_missing([strip_missing(numbers[0])])

@@ -35,19 +35,21 @@ class Padding:
     def count(self, rows: _core.DeviceArray) -> Counts:
         """Count the values of the rows of a batch, in memory of the CPU, and the padding."""
         values = padded = 0
-        for name, most in self._most.items():
-            own, longest = _measure(rows.field(name), name, most)
+        for name, max_length in self._most.items():
+            own, longest = _measure(rows.field(name), name, max_length)
             values += own
             padded += len(rows) * -(-longest // self._multiple) * self._multiple
         return values, padded - values
 
 
-def _measure(column: _core.DeviceArray, name: str, most: int | None) -> Counts:
-    """Return the values of a column's rows, of each at most `most`, and those of the longest."""
+def _measure(column: _core.DeviceArray, name: str, max_length: int | None) -> Counts:
+    """Return the values of the rows, at most `max_length` of each, and those of the longest."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if most is None and len(column) and column.validity is None:  # the usual case, in few steps
+    if (
+        max_length is None and len(column) and column.validity is None
+    ):  # the usual case, in few steps
         offsets = pa.array(column.offsets)
         bytes_ = memoryview(offsets.buffers()[1])
         values = bytes_.cast("i") if offsets.type.bit_width == 32 else bytes_.cast("q")
@@ -58,6 +60,6 @@ def _measure(column: _core.DeviceArray, name: str, most: int | None) -> Counts:
             longest = pc.max(pc.subtract(offsets[1:], offsets[:-1])).as_py()
         return values[-1] - values[0], longest
     lengths: Any = measure_rows(column, name)
-    if most is not None:
-        lengths = pc.min_element_wise(lengths, most)
+    if max_length is not None:
+        lengths = pc.min_element_wise(lengths, max_length)
     return pc.sum(lengths).as_py() or 0, pc.max(lengths).as_py() or 0

@@ -9,9 +9,9 @@ from arrowdl.loader._options.options import MASK
 from arrowdl.loader._skipped import NUMBER
 
 
-def pad_rows(array: _core.DeviceArray, own: int, rows: int) -> _core.DeviceArray:
-    """Repeat the rows of `array` up to `rows`, with `MASK`: the first `own` rows are valid."""
-    mask = _make_mask(own, rows)
+def pad_rows(array: _core.DeviceArray, valid: int, rows: int) -> _core.DeviceArray:
+    """Repeat the rows of `array` up to `rows`, with `MASK`: the first `valid` rows are valid."""
+    mask = _make_mask(valid, rows)
     if not _core.is_host_readable(array.device):
         mask = mask.to(array.device)
     return _add_column(_repeat_rows(array, rows), mask)
@@ -19,19 +19,23 @@ def pad_rows(array: _core.DeviceArray, own: int, rows: int) -> _core.DeviceArray
 
 def drop_column(array: _core.DeviceArray, name: str) -> _core.DeviceArray:
     """Return the rows without the column `name`; others may share a name."""
-    kept = [(i, own) for i, own in enumerate(array.field_names) if own != name]
-    return _core.make_struct([own for _, own in kept], [array.field(i) for i, _ in kept])
+    kept = [(i, other) for i, other in enumerate(array.field_names) if other != name]
+    return _core.make_struct([other for _, other in kept], [array.field(i) for i, _ in kept])
 
 
 def _repeat_rows(array: _core.DeviceArray, rows: int) -> _core.DeviceArray:
     """Repeat the rows of `array` up to `rows`: they are valid values of every type."""
-    times, rest = divmod(rows, len(array))
-    return array if times == 1 and not rest else _core.concatenate([array] * times + [array[:rest]])
+    times, remainder = divmod(rows, len(array))
+    return (
+        array
+        if times == 1 and not remainder
+        else _core.concatenate([array] * times + [array[:remainder]])
+    )
 
 
-def _make_mask(own: int, rows: int) -> _core.DeviceArray:
+def _make_mask(valid: int, rows: int) -> _core.DeviceArray:
     """Return a mask in new memory, which the training may write to."""
-    mask = bytearray(b"\1" * own + b"\0" * (rows - own))
+    mask = bytearray(b"\1" * valid + b"\0" * (rows - valid))
     return _core.to_arrow_device(memoryview(mask).cast("?"))
 
 

@@ -38,11 +38,11 @@ class SkipArrow:
     ) -> Any:
         """Return ``transform(array)``, or what it makes of other rows; see `transform_stream`."""
         try:
-            made = transform(array)  # an Arrow array does not change
+            result = transform(array)  # an Arrow array does not change
         except FunctionError as failure:
             return self._recover(transform, array, index, failure)
         self._substitutes.keep(array)
-        return made
+        return result
 
     def _recover(
         self,
@@ -56,20 +56,20 @@ class SkipArrow:
         def attempt(start: int, stop: int) -> Any:
             return transform(array[start:stop])
 
-        rest = find_rest(attempt, failure, note, numbered)
-        made = None
-        if rest.spans:
+        remaining = find_rest(attempt, failure, note, numbered)
+        result = None
+        if remaining.spans:
             try:
-                made = transform(take_rest(array, rest))
-            except FunctionError as own:
-                failure = own
-                rest.drop_rest(own, note, numbered)
-        if made is None:
-            made = self._substitutes.make(transform, list_rows(array), failure.error)
+                result = transform(take_rest(array, remaining))
+            except FunctionError as second_failure:
+                failure = second_failure
+                remaining.drop_rest(second_failure, note, numbered)
+        if result is None:
+            result = self._substitutes.make(transform, list_rows(array), failure.error)
             self._valid_rows[index] = 0
-        if rest.report is not None:
+        if remaining.report is not None:
             numbers = note.list_numbers()
-            left = [number for start, stop in rest.spans for number in numbers[start:stop]]
-            parts = [stop - start for start, stop in rest.spans]
-            self._notes[index] = Note(left, parts, rest.report + note.report)
-        return made
+            left = [number for start, stop in remaining.spans for number in numbers[start:stop]]
+            parts = [stop - start for start, stop in remaining.spans]
+            self._notes[index] = Note(left, parts, remaining.report + note.report)
+        return result

@@ -53,25 +53,25 @@ def transform_stream(
     drawing = draws.bind(function, 0)
 
     def transform(seed: int, array: _core.DeviceArray) -> pa.RecordBatch:
-        given = pa.record_batch(array)
+        batch = pa.record_batch(array)
         with draws.seeded(seed):
-            made = drawing(given, seed) if skip is None else call(drawing, given, seed)
-        return _encode(_read_result(made, given), given, vocabulary)
+            result = drawing(batch, seed) if skip is None else call(drawing, batch, seed)
+        return _encode(_read_result(result, batch), batch, vocabulary)
 
     def convert(array: _core.DeviceArray, index: int) -> _core.DeviceArray:
         try:
             set_up_thread()
-            own = partial(transform, draws.find_seed(index))
+            seeded = partial(transform, draws.find_seed(index))
             with clock.measure("transform"):
-                made = own(array) if skip is None else skip(own, array, index)
+                transformed = seeded(array) if skip is None else skip(seeded, array, index)
         except Exception as error:
             error.add_note(f"in transform_arrow, with {describe(index)}")
             raise
         if not schema:
-            vocabulary.check_names([*array.field_names, *made.schema.names])
-            schema.append(made.schema)
-        _check_schema(made, schema[0], describe(index))
-        result = _core.from_arrow(made)
+            vocabulary.check_names([*array.field_names, *transformed.schema.names])
+            schema.append(transformed.schema)
+        _check_schema(transformed, schema[0], describe(index))
+        result = _core.from_arrow(transformed)
         return deepcopy(result) if copy else result
 
     def convert_all() -> Iterator[_core.DeviceArray]:
@@ -85,28 +85,28 @@ def transform_stream(
     return _core.from_arrow_stream(convert_all())
 
 
-def _read_result(made: Any, given: pa.RecordBatch) -> pa.RecordBatch:
+def _read_result(result: Any, source_batch: pa.RecordBatch) -> pa.RecordBatch:
     import pyarrow as pa
 
-    if isinstance(made, Mapping):
-        rows = given.num_rows
-        arrays = {str(name): _read_column(name, value, rows) for name, value in made.items()}
-        made = _core.make_struct(list(arrays), list(arrays.values()))
-        batch = pa.record_batch(made) if arrays else given.select([])
-    elif isinstance(made, pa.RecordBatch):
-        batch = made
-    elif any(hasattr(made, f"__arrow_c_{kind}__") for kind in ("array", "stream")):
-        array = _core.from_arrow(made)
+    if isinstance(result, Mapping):
+        rows = source_batch.num_rows
+        arrays = {str(name): _read_column(name, value, rows) for name, value in result.items()}
+        result = _core.make_struct(list(arrays), list(arrays.values()))
+        batch = pa.record_batch(result) if arrays else source_batch.select([])
+    elif isinstance(result, pa.RecordBatch):
+        batch = result
+    elif any(hasattr(result, f"__arrow_c_{kind}__") for kind in ("array", "stream")):
+        array = _core.from_arrow(result)
         if array.schema.format != "+s":
             raise _refuse(f"an array of {array.type}")
         batch = pa.record_batch(array)
     else:
-        raise _refuse(type(made).__name__)
-    if batch.num_rows != given.num_rows:
+        raise _refuse(type(result).__name__)
+    if batch.num_rows != source_batch.num_rows:
         raise ValueError(
-            f"transform_arrow returned {batch.num_rows} rows for a batch of {given.num_rows}: "
-            "return as many rows, in their order (states and ranks count them); filter= drops rows "
-            "of files"
+            f"transform_arrow returned {batch.num_rows} rows for a batch of "
+            f"{source_batch.num_rows}: return as many rows, in their order (states and ranks count "
+            "them); filter= drops rows of files"
         )
     return batch
 
@@ -137,19 +137,22 @@ def _read_column(name: Any, value: Any, rows: int) -> _core.DeviceArray:
     return array
 
 
-def _encode(made: pa.RecordBatch, given: pa.RecordBatch, vocabulary: Vocabulary) -> pa.RecordBatch:
+def _encode(
+    batch: pa.RecordBatch, source_batch: pa.RecordBatch, vocabulary: Vocabulary
+) -> pa.RecordBatch:
     """Encode the columns that have a vocabulary; other dictionaries must be those of the source."""
-    made = vocabulary.encode(made)
-    array = _core.from_arrow(made)
+    batch = vocabulary.encode(batch)
+    array = _core.from_arrow(batch)
     if not has_dictionaries(array.schema):
-        return made
-    known = dict(find_dictionaries(_core.from_arrow(given)))
-    for path, own in find_dictionaries(array):
+        return batch
+    source_dictionaries = dict(find_dictionaries(_core.from_arrow(source_batch)))
+    for path, dictionary in find_dictionaries(array):
         if any(
-            path in tables and are_same(tables[path], own) for tables in (vocabulary.tables, known)
+            path in tables and are_same(tables[path], dictionary)
+            for tables in (vocabulary.tables, source_dictionaries)
         ):
             continue
-        if path in list_dictionaries(made.schema, ()):
+        if path in list_dictionaries(batch.schema, ()):
             raise ValueError(
                 f'transform_arrow made the dictionary column "{path}", whose codes may mean '
                 f'other values in another batch: give vocabulary={{"{path}": [...]}} with '
@@ -159,17 +162,17 @@ def _encode(made: pa.RecordBatch, given: pa.RecordBatch, vocabulary: Vocabulary)
             f'transform_arrow made a dictionary within a column, "{path}", whose codes may mean '
             "other values in another batch: return the codes as integers"
         )
-    return made
+    return batch
 
 
-def _check_schema(made: pa.RecordBatch, first: pa.Schema, where: str) -> None:
-    if made.schema.equals(first):
+def _check_schema(batch: pa.RecordBatch, first: pa.Schema, where: str) -> None:
+    if batch.schema.equals(first):
         return
-    own, other = _list_types(made.schema), _list_types(first)
-    changed = [name for name in (*own, *other) if own.get(name) != other.get(name)]
-    what = f"its columns are {list(own)}, and were {list(other)}"
+    columns, other = _list_types(batch.schema), _list_types(first)
+    changed = [name for name in (*columns, *other) if columns.get(name) != other.get(name)]
+    what = f"its columns are {list(columns)}, and were {list(other)}"
     if changed:
-        now, before = own.get(changed[0], "missing"), other.get(changed[0], "missing")
+        now, before = columns.get(changed[0], "missing"), other.get(changed[0], "missing")
         what = f'"{changed[0]}" is {now}, and was {before}'
     raise ValueError(
         f"transform_arrow returned another schema for {where} than for the first batch: {what}. "

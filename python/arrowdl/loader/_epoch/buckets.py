@@ -17,7 +17,7 @@ from arrowdl.loader._epoch.steps import Window
 
 
 class BucketedRows(EpochSequences):
-    """The sequences of an epoch, with rows of like lengths in each batch."""
+    """The sequences of an epoch, with rows of similar lengths in each batch."""
 
     def __init__(
         self,

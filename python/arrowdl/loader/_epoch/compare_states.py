@@ -28,51 +28,53 @@ _FLAGS = {
 
 def compare_states(
     state: Mapping[str, Any],  # of `find_state`
-    own: Mapping[str, Any],  # the state of the Loader that is to go on
+    loader_state: Mapping[str, Any],  # the state of the Loader that is to go on
     *,
     is_mixed: bool,  # whether that Loader reads a mixture
 ) -> None:
     """Raise ValueError, which says what differs, if a state is of rows in another order."""
-    is_alike = all((state.get(key) is None) == (key not in own) for key in ("steps", "pack"))
-    if is_alike and state.get("splits") != own.get("splits"):
+    is_alike = all(
+        (state.get(key) is None) == (key not in loader_state) for key in ("steps", "pack")
+    )
+    if is_alike and state.get("splits") != loader_state.get("splits"):
         raise ValueError(
             f"the state is of Ranks.splits={state.get('splits')}, and this Loader has "
-            f"Ranks.splits={own.get('splits')}: its rows have another order, so that some "
+            f"Ranks.splits={loader_state.get('splits')}: its rows have another order, so that some "
             "would be lost or read twice. Make the Loader with the splits of the state; "
             "set_epoch starts an epoch with others"
         )
-    if state.get("steps") != own.get("steps"):
-        theirs, ours = _list_differences(state.get("steps"), own.get("steps"))
-        _check_unread(state.get("steps"), own.get("steps"))
+    if state.get("steps") != loader_state.get("steps"):
+        theirs, ours = _list_differences(state.get("steps"), loader_state.get("steps"))
+        _check_unread(state.get("steps"), loader_state.get("steps"))
         raise ValueError(
             f"the state is of steps of {theirs}, and this Loader has steps of {ours}: "
             "other rows were read. Make the Loader with the options of the state"
-            f"{_advise_windows(state, own)}; set_epoch starts an epoch with others"
+            f"{_advise_windows(state, loader_state)}; set_epoch starts an epoch with others"
         )
-    if state.get("pack") != own.get("pack"):
-        _check_unread(state.get("pack"), own.get("pack"))
+    if state.get("pack") != loader_state.get("pack"):
+        _check_unread(state.get("pack"), loader_state.get("pack"))
         raise ValueError(
             f"the state is of {_show_pack(state.get('pack'))}, and this Loader has "
-            f"{_show_pack(own.get('pack'))}: its blocks have other tokens, so that some would be "
-            "lost or read twice. Make the Loader with the Pack of the state"
+            f"{_show_pack(loader_state.get('pack'))}: its blocks have other tokens, so that some "
+            "would be lost or read twice. Make the Loader with the Pack of the state"
         )
-    if state["source"] != own["source"]:
-        _refuse_snapshot(state, own)
-    elif state.get(UNREAD) != own.get(UNREAD):
-        then, now = (known.get(UNREAD, "no rows") for known in (state, own))
+    if state["source"] != loader_state["source"]:
+        _refuse_snapshot(state, loader_state)
+    elif state.get(UNREAD) != loader_state.get(UNREAD):
+        then, now = (one.get(UNREAD, "no rows") for one in (state, loader_state))
         raise ValueError(
             f"when the state was saved, the dictionaries of {then} could not be read, and now "
             f"it is {now}: codes have other meanings. Restore the files as they were then, or "
             "start an epoch with set_epoch, and give the values as vocabulary="
         )
     meanings = {"source": "dataset or stop=" if is_mixed else "dataset", "shuffle": "shuffle"}
-    if own["shuffle"]:
+    if loader_state["shuffle"]:
         meanings |= {"seed": "seed", "buffer_size": "Shuffle.buffer_size"}
     for key, meaning in meanings.items():
-        if state[key] != own[key]:
+        if state[key] != loader_state[key]:
             then, now = (
-                known[key] or "auto" if key == "buffer_size" else known[key]
-                for known in (state, own)
+                one[key] or "auto" if key == "buffer_size" else one[key]
+                for one in (state, loader_state)
             )
             raise ValueError(
                 f"the state is of another {meaning} ({then!r}, here {now!r}): its "
@@ -80,9 +82,9 @@ def compare_states(
             )
 
 
-def _refuse_snapshot(state: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+def _refuse_snapshot(state: Mapping[str, Any], loader_state: Mapping[str, Any]) -> None:
     """Raise ValueError if the state is of another version of a table, or of another table."""
-    theirs, ours = state.get("snapshot", ""), own.get("snapshot", "")
+    theirs, ours = state.get("snapshot", ""), loader_state.get("snapshot", "")
     if isinstance(theirs, str) and theirs != ours:
         raise ValueError(
             f"the state is of {theirs or 'a source without versions'}, and this Loader reads "
@@ -96,7 +98,7 @@ def _check_unread(theirs: Any, ours: Any) -> None:
     """Raise ValueError if the lengths of other rows could not be read."""
     if not (isinstance(theirs, Mapping) and isinstance(ours, Mapping)):
         return
-    then, now = (own.get("unread", "no rows") for own in (theirs, ours))
+    then, now = (steps.get("unread", "no rows") for steps in (theirs, ours))
     if then != now:
         raise ValueError(
             f"when the state was saved, the lengths of {then} could not be read, and now it is "
@@ -105,14 +107,14 @@ def _check_unread(theirs: Any, ours: Any) -> None:
         )
 
 
-def _advise_windows(state: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+def _advise_windows(state: Mapping[str, Any], loader_state: Mapping[str, Any]) -> str:
     """Say where the windows of `Buckets` come from, if two Loaders have others."""
-    theirs, ours = state.get("steps"), own.get("steps")
+    theirs, ours = state.get("steps"), loader_state.get("steps")
     if not (isinstance(theirs, Mapping) and isinstance(ours, Mapping)):
         return ""
     if theirs.get("window") == ours.get("window"):
         return ""
-    then, here = state["buffer_size"], own["buffer_size"]
+    then, here = state["buffer_size"], loader_state["buffer_size"]
     if then == here:
         return ' (Buckets.window="auto" takes those of a state)'
     return (
@@ -124,11 +126,11 @@ def _advise_windows(state: Mapping[str, Any], own: Mapping[str, Any]) -> str:
 def _list_differences(theirs: Any, ours: Any) -> tuple[str, str]:
     """Return what two descriptions of steps do not have in common, as texts."""
 
-    def describe(own: Any, other: Any) -> str:
-        if not isinstance(own, Mapping):
-            return "a number of rows" if own is None else reprlib.repr(own)
+    def describe(steps: Any, other: Any) -> str:
+        if not isinstance(steps, Mapping):
+            return "a number of rows" if steps is None else reprlib.repr(steps)
         others = other if isinstance(other, Mapping) else {}
-        items = [_show_step(k, v) for k, v in own.items() if k not in others or others[k] != v]
+        items = [_show_step(k, v) for k, v in steps.items() if k not in others or others[k] != v]
         return ", ".join(filter(None, items)) or "nothing more"
 
     return describe(theirs, ours), describe(ours, theirs)

@@ -38,7 +38,7 @@ def arrange_units(
     source: IndexedSource,
     seed: int,
     sequences: int,  # which are read side by side, and may be of several ranks
-    most: int = LANES,  # lanes of all sequences together, unless these are more
+    max_lanes: int = LANES,  # lanes of all sequences together, unless these are more
 ) -> Arrangement:
     """Cut the units with rows into lanes, so that these are in different parts of the source.
 
@@ -53,20 +53,24 @@ def arrange_units(
     if not units:
         return Arrangement(UnitOrder(source, []), [[] for _ in range(sequences)])
     keys = _core.permute(len(units), seed)
-    is_large = max(source.units) * min(most, _CUT_LANES) > source.num_rows
+    is_large = max(source.units) * min(max_lanes, _CUT_LANES) > source.num_rows
     if sequences == 1 and not is_large:
-        order, sequence = _cut_whole_units(source, units, keys, min(most, len(units)))
-        found = [sequence]
+        order, sequence = _cut_whole_units(source, units, keys, min(max_lanes, len(units)))
+        sequence_lanes = [sequence]
     else:
         if sequences == 1 or len(units) <= _FEW_UNITS:
-            most = min(most, _CUT_LANES)
-        order, found = _cut_evenly(source, units, keys, sequences, -(-most // sequences))
-    count = sum(map(len, found))
+            max_lanes = min(max_lanes, _CUT_LANES)
+        order, sequence_lanes = _cut_evenly(
+            source, units, keys, sequences, -(-max_lanes // sequences)
+        )
+    count = sum(map(len, sequence_lanes))
     if len(units) < _FEW_UNITS * count:
         step, phase = source.num_rows / max(len(units), count), seed / 2**64
         shares = iter([(phase + i / count) % 1 for i in range(count)])
-        found = [[_rotate(lane, int(step * next(shares))) for lane in lanes] for lanes in found]
-    return Arrangement(order, found)
+        sequence_lanes = [
+            [_rotate(lane, int(step * next(shares))) for lane in lanes] for lanes in sequence_lanes
+        ]
+    return Arrangement(order, sequence_lanes)
 
 
 def _cut_whole_units(
@@ -74,8 +78,8 @@ def _cut_whole_units(
 ) -> tuple[UnitOrder, list[Lane]]:
     """Cut units into lanes of about as many rows, and permute those of each."""
     key = dict(zip(units, keys, strict=False))
-    strata = [sorted(own, key=key.__getitem__) for own in _cut_units(source, units, lanes)]
-    order = UnitOrder(source, [unit for own in strata for unit in own])
+    strata = [sorted(stratum, key=key.__getitem__) for stratum in _cut_units(source, units, lanes)]
+    order = UnitOrder(source, [unit for stratum in strata for unit in stratum])
     ends = [0, *(order.ends[i - 1] for i in accumulate(map(len, strata)) if i)]
     return order, [[Span(start, stop)] for start, stop in pairwise(ends)]
 
@@ -94,13 +98,17 @@ def _cut_units(source: IndexedSource, units: Sequence[int], parts: int) -> Itera
 
 
 def _cut_evenly(
-    source: IndexedSource, units: Sequence[int], keys: Sequence[int], sequences: int, most: int
+    source: IndexedSource,
+    units: Sequence[int],
+    keys: Sequence[int],
+    sequences: int,
+    lanes_each: int,
 ) -> tuple[UnitOrder, list[list[Lane]]]:
-    """Cut units into `most` lanes for each sequence; the lanes of one are far from each other."""
-    total, count = sum(source.units), sequences * most
+    """Cut units into `lanes_each` lanes for each sequence, which are far from each other."""
+    total, count = sum(source.units), sequences * lanes_each
     lengths = [
-        len(locate_sequence(lane, most, len(locate_sequence(i, sequences, total))))
-        for lane in range(most)
+        len(locate_sequence(lane, lanes_each, len(locate_sequence(i, sequences, total))))
+        for lane in range(lanes_each)
         for i in range(sequences)
     ]
     hops = max(1, min(count, len(units) // (_UNITS_OF_HOP * count)))
@@ -115,7 +123,7 @@ def _cut_evenly(
     parts: dict[tuple[int, int], Lane] = {}
     for visit, rows, spans in zip(visits, sizes, strata, strict=True):
         parts.update(zip(visit, _cut_spans(spans, rows), strict=True))
-    lanes = [[span for hop in range(hops) for span in parts[own, hop]] for own in range(count)]
+    lanes = [[span for hop in range(hops) for span in parts[index, hop]] for index in range(count)]
     return order, [[_join(lane) for lane in lanes[i::sequences]] for i in range(sequences)]
 
 
@@ -135,12 +143,14 @@ def _permute_strata(
             parts[number].append((key, unit, Span(start - begin, end - begin)))
             start = end
         begin = stop
-    strata = [sorted(own) for own in parts]
-    order = UnitOrder(source, list(dict.fromkeys(unit for own in strata for _, unit, _ in own)))
+    strata = [sorted(stratum) for stratum in parts]
+    order = UnitOrder(
+        source, list(dict.fromkeys(unit for stratum in strata for _, unit, _ in stratum))
+    )
     starts = dict(zip(order.units, [0, *order.ends], strict=False))
     return order, [
-        [Span(starts[unit] + rows.start, starts[unit] + rows.stop) for _, unit, rows in own]
-        for own in strata
+        [Span(starts[unit] + rows.start, starts[unit] + rows.stop) for _, unit, rows in stratum]
+        for stratum in strata
     ]
 
 

@@ -87,8 +87,8 @@ class PackedEpochs(Epochs[Any]):
     def number(self, rows: Any, faults: Sequence[Faults] = ()) -> tuple[Any, Numbered]:
         if self._lengths is not None:
             packed = find_packed(self.source, self._pack)
-            own = list_lengths(self._lengths)
-            faults = [find_faults(lengths, packed, self._pack.lengths) for lengths in own]
+            columns = list_lengths(self._lengths)
+            faults = [find_faults(lengths, packed, self._pack.lengths) for lengths in columns]
         documents, numbered = self._rows.number(self.source, faults)
         return rows.with_rows(documents), NumberedBlocks(numbered, self._pack)
 

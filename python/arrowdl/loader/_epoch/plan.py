@@ -87,8 +87,8 @@ class StepPlan:
 
     def list_faults(self) -> list[Faults]:
         """Return what is known of each source by the lengths of its rows."""
-        found = [] if self._lengths is None else list_lengths(self._lengths.source)
-        return [find_faults(own) for own in found]
+        sources = [] if self._lengths is None else list_lengths(self._lengths.source)
+        return [find_faults(source) for source in sources]
 
     def find_steps(
         self, source: IndexedSource, epoch: int, stages: Sequence[Stage], sharding: Sharding
@@ -117,8 +117,8 @@ class StepPlan:
         schedule = source.schedule
         done = sum(stage.batches for stage in stages)
         phases = list(saved) or [Phase(0, schedule[0][1])]
-        present = [own for own in schedule if own[0] <= done][-1]
-        to_come = [own for own in schedule if own[0] > done]
+        present = [entry for entry in schedule if entry[0] <= done][-1]
+        to_come = [entry for entry in schedule if entry[0] > done]
         for step, weights in ([(done, present[1])] if saved else []) + to_come:
             if not to_come and weights == phases[-1].weights:
                 break  # nothing to find
@@ -146,8 +146,8 @@ class StepPlan:
             assert tokens is not None
             if left is None or left.tokens != tokens:
                 start = 0 if left is None else left.find_row(0)
-                own = replace(sharding, tokens=tokens)
-                left = self._planner.find(source, epoch, own, start)
+                token_sharding = replace(sharding, tokens=tokens)
+                left = self._planner.find(source, epoch, token_sharding, start)
             left = left.skip(stage.batches)
         assert left is not None
         return left
@@ -194,10 +194,10 @@ def _find_ragged(source: IndexedSource) -> str:
     types = pa.types
     checks = (types.is_list, types.is_large_list, types.is_list_view, types.is_large_list_view)
     schema = pa.schema(source.read([]).schema)
-    found = [field.name for field in schema if any(check(field.type) for check in checks)]
-    if len(found) == 1:
-        return str(found[0])
+    columns = [field.name for field in schema if any(check(field.type) for check in checks)]
+    if len(columns) == 1:
+        return str(columns[0])
     raise ValueError(
-        f"a budget of tokens counts the items of a column of lists, and the source has {found}: "
+        f"a budget of tokens counts the items of a column of lists, and the source has {columns}: "
         "name one as Tokens(column=...), which may also be a column of integers"
     )

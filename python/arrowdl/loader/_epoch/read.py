@@ -259,8 +259,8 @@ def find_stream_parts(
         if splits % ranks == 0
         for rank in range(ranks + 1)
     }
-    own = sorted(cut for cut in cuts if start <= cut <= start + rows)
-    return [after - before for before, after in itertools.pairwise(own)]
+    cuts_inside = sorted(cut for cut in cuts if start <= cut <= start + rows)
+    return [after - before for before, after in itertools.pairwise(cuts_inside)]
 
 
 def _find_shard(rows: int, ranks: int, rank: int) -> int:

@@ -187,22 +187,22 @@ def fill_steps(
     # the next rows of each sequence as int64, the tokens of each: as many rows of all. Rows of
     # sequences that end before others have no tokens
     chunks: Iterable[Sequence[pa.Array]],
-    most: int,  # tokens of one sequence in a step; if padded, of its share of the step
+    max_tokens: int,  # tokens of one sequence in a step; if padded, of its share of the step
     *,
     is_padded: bool,  # whether each row takes as many tokens as the longest of the step
 ) -> Iterator[int]:
     """Yield how many rows of each sequence a step has: the largest number that fits, at least 1."""
-    return (_fill_padded if is_padded else _fill_sums)(chunks, most)
+    return (_fill_padded if is_padded else _fill_sums)(chunks, max_tokens)
 
 
-def _fill_padded(chunks: Iterable[Sequence[pa.Array]], most: int) -> Iterator[int]:
+def _fill_padded(chunks: Iterable[Sequence[pa.Array]], max_tokens: int) -> Iterator[int]:
     import pyarrow.compute as pc
 
     count = longest = 0
     for chunk in chunks:
         for tokens in _view(pc.max_element_wise(*chunk)):
             longest = max(longest, tokens)
-            if count and (count + 1) * longest > most:
+            if count and (count + 1) * longest > max_tokens:
                 yield count
                 count, longest = 0, tokens
             count += 1
@@ -210,7 +210,7 @@ def _fill_padded(chunks: Iterable[Sequence[pa.Array]], most: int) -> Iterator[in
         yield count
 
 
-def _fill_sums(chunks: Iterable[Sequence[pa.Array]], most: int) -> Iterator[int]:
+def _fill_sums(chunks: Iterable[Sequence[pa.Array]], max_tokens: int) -> Iterator[int]:
     import pyarrow.compute as pc
 
     count = last = 0  # rows of this step in earlier chunks; of the step before
@@ -218,7 +218,7 @@ def _fill_sums(chunks: Iterable[Sequence[pa.Array]], most: int) -> Iterator[int]
     before: list[int] = []  # these sums before the chunk
     for chunk in chunks:
         before = before or [0] * len(chunk)
-        limits = limits or [most] * len(chunk)
+        limits = limits or [max_tokens] * len(chunk)
         sums = [
             _view(pc.cumulative_sum(part, start=start))
             for part, start in zip(chunk, before, strict=True)
@@ -231,7 +231,7 @@ def _fill_sums(chunks: Iterable[Sequence[pa.Array]], most: int) -> Iterator[int]
             last = count + end - begin
             yield last
             known = before if end == 0 else [own[end - 1] for own in sums]
-            limits = [start + most for start in known]
+            limits = [start + max_tokens for start in known]
             begin, count = end, 0
         count += rows - begin
         before = [own[-1] for own in sums]
@@ -241,8 +241,8 @@ def _fill_sums(chunks: Iterable[Sequence[pa.Array]], most: int) -> Iterator[int]
 
 def _find_end(begin: int, near: int, sums: memoryview, limit: int) -> int:
     """Return the first row from `begin` on whose sum is above the limit; it may be near."""
-    found = bisect_right(sums, limit, begin, min(begin + near, len(sums)))
-    return bisect_right(sums, limit, found) if found == begin + near else found
+    end = bisect_right(sums, limit, begin, min(begin + near, len(sums)))
+    return bisect_right(sums, limit, end) if end == begin + near else end
 
 
 def _view(tokens: pa.Array) -> memoryview:

@@ -148,8 +148,8 @@ class FilePlan:
         with open(path, "rb") as file:
             text = file.read()
         try:
-            found = json.loads(text)
-            version = found["arrowdl_file_plan"]
+            content = json.loads(text)
+            version = content["arrowdl_file_plan"]
         except Exception:
             raise ValueError(
                 f"{name!r} is not a plan, or a damaged one: Loader.plan().save() writes one"
@@ -160,9 +160,9 @@ class FilePlan:
                 f"{_VERSION}: make a new one, Loader.plan().save()"
             )
         try:
-            if found.pop("digest") != _digest_content(found):
+            if content.pop("digest") != _digest_content(content):
                 raise ValueError("its digest is of another content")
-            return _read_plan(found)
+            return _read_plan(content)
         except Exception as error:  # whatever was made of it
             raise ValueError(
                 f"the plan {name!r} is damaged, or was changed by hand ({error}): make a new one, "
@@ -171,10 +171,10 @@ class FilePlan:
 
     def check_fingerprint(self, rows: str) -> None:
         """Raise ValueError unless the fingerprint is that of the rows that `rows` describes."""
-        if self.fingerprint != (found := digest(rows.encode())):
+        if self.fingerprint != (actual := digest(rows.encode())):
             raise ValueError(
                 f"the plan has the fingerprint {self.fingerprint}, and its files and rows have "
-                f"{found}: it was changed, or another version of pyarrow made it. Make a new plan"
+                f"{actual}: it was changed, or another version of pyarrow made it. Make a new plan"
             )
 
     def check_source(self, identity: str, name: str) -> None:
@@ -187,10 +187,10 @@ class FilePlan:
         name : str
             What is opened, for users.
         """
-        own = PlannedTable("", "paths or URLs") if self.table is None else self.table
-        if own.identity != identity:
+        table = PlannedTable("", "paths or URLs") if self.table is None else self.table
+        if table.identity != identity:
             raise ValueError(
-                f"the plan is of {own.name}, and the source is {name}: open what the plan is of, "
+                f"the plan is of {table.name}, and the source is {name}: open what the plan is of, "
                 "of a table the same version, or make a new plan"
             )
 
@@ -202,12 +202,18 @@ class FilePlan:
                 f"filter={show_filter(filter)}: give the filter of the plan, or make a plan "
                 "without one"
             )
-        known = None if self.columns is None else {name.split(".")[0] for name in self.columns}
+        planned_columns = (
+            None if self.columns is None else {name.split(".")[0] for name in self.columns}
+        )
         wanted = list(choose_columns(columns, self.schema) or self.schema.names)
         if self.filter is None and filter is not None:
             filtered = find_columns(self.schema.names, [], filter) - set(self.partitions)
             wanted += sorted(filtered - set(wanted))
-        others = [name for name in wanted if known is not None and name.split(".")[0] not in known]
+        others = [
+            name
+            for name in wanted
+            if planned_columns is not None and name.split(".")[0] not in planned_columns
+        ]
         if others:
             raise ValueError(
                 f"the plan was made for columns={list(self.columns or ())}, and the types of "
@@ -232,23 +238,25 @@ def _read_text(text: str) -> FilePlan:
     return _read_plan(json.loads(text))
 
 
-def _read_plan(found: Mapping[str, Any]) -> FilePlan:
+def _read_plan(content: Mapping[str, Any]) -> FilePlan:
     """Read what `FilePlan._dump` returns; raises any exception if it is something else."""
     import pyarrow as pa
 
-    columns, filter = found["columns"], found["filter"]
+    columns, filter = content["columns"], content["filter"]
     plan = FilePlan(
-        _take(str, found["fingerprint"]),
-        _take(str, found["format"]),
-        pa.ipc.read_schema(pa.py_buffer(base64.b64decode(found["schema"], validate=True))),
-        tuple(_read_file(*parts) for parts in _take(list, found["files"])),
-        _take_all(str, found["partitions"]),
+        _take(str, content["fingerprint"]),
+        _take(str, content["format"]),
+        pa.ipc.read_schema(pa.py_buffer(base64.b64decode(content["schema"], validate=True))),
+        tuple(_read_file(*parts) for parts in _take(list, content["files"])),
+        _take_all(str, content["partitions"]),
         None if columns is None else _take_all(str, columns),
         None if filter is None else _take(str, filter),
-        _take_numbers(found["shares"]),
-        _take_numbers(found["row_bytes"]),
-        _load_table(found["table"]),
-        dict(zip(found["revisions"], _take_all(str, [*found["revisions"].values()]), strict=True)),
+        _take_numbers(content["shares"]),
+        _take_numbers(content["row_bytes"]),
+        _load_table(content["table"]),
+        dict(
+            zip(content["revisions"], _take_all(str, [*content["revisions"].values()]), strict=True)
+        ),
     )
     if plan.format not in ("parquet", "ipc"):
         raise ValueError(f"files of {plan.format!r}")
@@ -288,11 +296,11 @@ def _load_table(parts: Any) -> PlannedTable | None:
 def _read_file(
     path: Any, stamp: Any, rows: Any, nbytes: Any, groups: Any, counts: Any
 ) -> PlannedFile:
-    numbers = [_take_all(int, own) for own in (rows, nbytes, groups, counts)]
-    if min((number for own in numbers for number in own), default=0) < 0:
+    numbers = [_take_all(int, values) for values in (rows, nbytes, groups, counts)]
+    if min((number for values in numbers for number in values), default=0) < 0:
         raise ValueError("a number of rows below 0")
     units = len(numbers[0])
-    if [len(own) for own in numbers] not in ([units] * 4, [units, units, 0, units]):
+    if [len(values) for values in numbers] not in ([units] * 4, [units, units, 0, units]):
         raise ValueError("other numbers of row groups")
     return PlannedFile(_take(str, path), _read_stamp(*_take(list, stamp)), *numbers)
 

@@ -58,10 +58,10 @@ def expand_paths(
 
     Raises FileNotFoundError if no file matches. Raises ValueError if an empty list.
     """
-    given = list_paths(source)
-    if given is None:
+    listed = list_paths(source)
+    if listed is None:
         return None
-    paths = [read_path(path) for path in given]
+    paths = [read_path(path) for path in listed]
     base = _find_shared_directory([path for path in paths if os.path.isfile(path)])
     roots = [
         Root(base, [make_absolute(path)]) if os.path.isfile(path) else _expand_path(path)
@@ -201,9 +201,9 @@ def _match(pattern: str, listing: Listing) -> None:
         else:
             folder, name = os.path.split(absolute)
             files.setdefault(folder, {})[name] = absolute
-    for folder, own in files.items():
+    for folder, folder_files in files.items():
         check_above(folder, checked)
-        listing.add(open_folder(folder, os.listdir(folder)), own, are_matches=True)
+        listing.add(open_folder(folder, os.listdir(folder)), folder_files, are_matches=True)
 
 
 def has_marker(parts: Sequence[str], written: Sequence[str]) -> bool:

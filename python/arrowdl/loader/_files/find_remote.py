@@ -55,12 +55,14 @@ def expand_urls(
 
     Raises FileNotFoundError if no file matches.
     """
-    filesystem, found = access.open(_name_local(paths, access))
+    filesystem, store_paths = access.open(_name_local(paths, access))
     lister = _Lister(filesystem)
-    expanded = map_in_threads(lister.expand, found, FILES_AT_ONCE)
-    shared = _find_shared([path for path, root in zip(found, expanded, strict=True) if not root])
+    expanded = map_in_threads(lister.expand, store_paths, FILES_AT_ONCE)
+    shared = _find_shared(
+        [path for path, root in zip(store_paths, expanded, strict=True) if not root]
+    )
     roots = []
-    for path, root in zip(found, expanded, strict=True):
+    for path, root in zip(store_paths, expanded, strict=True):
         if root is None:
             roots.append(Root(shared, [path], filesystem))
         else:
@@ -93,7 +95,7 @@ class _Lister:
         import pyarrow.fs as fs
 
         kind = None
-        found = Listing()
+        listing = Listing()
         if is_pattern := _is_pattern(path):
             base = _find_base(path)
             listed = self._list(base, recursive=not _is_flat(_relate(base, path)))
@@ -101,17 +103,17 @@ class _Lister:
             kinds = {info.path: info.type for info in listed}
             kind = kinds.get(path.rstrip("/"))
             if kind is None:
-                self._match(base, path, listed, found)
-        if not is_pattern or not found:
+                self._match(base, path, listed, listing)
+        if not is_pattern or not listing:
             kind = self._find_kind(path) if kind is None else kind
             if kind == fs.FileType.File:
                 return None
             base = path
             if kind == fs.FileType.Directory:
                 self._check_above(path)
-                self._list_data(path, found)
+                self._list_data(path, listing)
             is_pattern = is_pattern or kind != fs.FileType.Directory
-        names = found.sort()
+        names = listing.sort()
         if not names and is_pattern:
             raise FileNotFoundError(f"no file at {path!r}, and none that it matches as a pattern")
         if not names:
@@ -141,8 +143,8 @@ class _Lister:
         folders = _list_names(path, below)
         files: dict[str, dict[str, str]] = {path.rstrip("/"): {}}
         files |= _list_files(file for file in below if not has_marker(_relate(path, file.path), ()))
-        for folder, own in files.items():
-            listing.add(self._open_folder(folder, folders), own)
+        for folder, folder_files in files.items():
+            listing.add(self._open_folder(folder, folders), folder_files)
 
     def _match(self, base: str, pattern: str, listed: list[fs.FileInfo], listing: Listing) -> None:
         """Add the files that match, and the files in directories that match."""
@@ -152,7 +154,7 @@ class _Lister:
         written = [part for part in parts if is_hidden(part)]
         is_flat = _is_flat(parts)
         folders = _list_names(base, listed)
-        found = []
+        matches = []
         for info in listed:
             names = _relate(base, info.path)
             if not _is_below(names, parts) or has_marker(names, written):
@@ -161,12 +163,12 @@ class _Lister:
                 self._check_between(base, info.path, folders)
                 self._list_data(info.path, listing)
             else:
-                found.append(info)
-        if listing or found:
+                matches.append(info)
+        if listing or matches:
             self._check_above(base)
-        for folder, own in _list_files(found).items():
+        for folder, folder_files in _list_files(matches).items():
             self._check_between(base, folder, folders)
-            listing.add(self._open_folder(folder, folders), own, are_matches=True)
+            listing.add(self._open_folder(folder, folders), folder_files, are_matches=True)
 
     def _check_between(self, base: str, path: str, folders: dict[str, set[str]]) -> None:
         """Raise ValueError if `base` or a folder between it and `path` is a table."""
@@ -234,12 +236,12 @@ def _list_names(base: str, below: Iterable[fs.FileInfo]) -> dict[str, set[str]]:
     return folders
 
 
-def _list_files(found: Iterable[fs.FileInfo]) -> dict[str, dict[str, str]]:
+def _list_files(infos: Iterable[fs.FileInfo]) -> dict[str, dict[str, str]]:
     """Return the paths of files by their folders and names."""
     import pyarrow.fs as fs
 
     folders: dict[str, dict[str, str]] = {}
-    for info in found:
+    for info in infos:
         if info.type == fs.FileType.File:
             folder, _, name = info.path.rpartition("/")
             folders.setdefault(folder, {})[name] = info.path

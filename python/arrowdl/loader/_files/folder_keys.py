@@ -27,21 +27,23 @@ def find_keys(
     import pyarrow as pa
 
     segments = [os.path.relpath(os.path.dirname(file), root.base).split("/") for file in root.files]
-    names = dict.fromkeys(unquote(s.partition("=")[0]) for own in segments for s in own if "=" in s)
+    names = dict.fromkeys(
+        unquote(s.partition("=")[0]) for parts in segments for s in parts if "=" in s
+    )
     texts = _list_values(make, pa.schema([(name, pa.string()) for name in names]))
     fields = []
     for name, values in texts.items():
-        own = [schema.field(name).type] if name in schema.names else []
-        fits = (type for type in (*own, pa.int32()) if _holds(make, pa.field(name, type), values))
+        parts = [schema.field(name).type] if name in schema.names else []
+        fits = (type for type in (*parts, pa.int32()) if _holds(make, pa.field(name, type), values))
         fields.append(pa.field(name, next(fits, pa.string())))
     return pa.schema(fields)
 
 
 def add_keys(schema: pa.Schema, keys: pa.Schema) -> pa.Schema:
     """Return the schema of a file with the keys of its folders."""
-    for own in keys:
-        i = schema.get_field_index(own.name)
-        schema = schema.append(own) if i < 0 else schema.set(i, own)
+    for key in keys:
+        i = schema.get_field_index(key.name)
+        schema = schema.append(key) if i < 0 else schema.set(i, key)
     return schema
 
 

@@ -129,20 +129,22 @@ class Folder:
             if self._is_of_huggingface():
                 raise
             return  # another program wrote a file of this name
-        found = [
+        names = [
             split
             for split in splits
-            if any(re.search(rf"-{re.escape(split)}(-\d+-of-\d+)?\.arrow$", own) for own in files)
+            if any(re.search(rf"-{re.escape(split)}(-\d+-of-\d+)?\.arrow$", name) for name in files)
         ]
-        if len(found) > 1:
+        if len(names) > 1:
             raise ValueError(
-                f"{self.path!r} has the splits {', '.join(map(repr, found))} of a dataset of "
-                f"Hugging Face: give a pattern for one, {self.path + f'/*-{found[0]}*.arrow'!r}"
+                f"{self.path!r} has the splits {', '.join(map(repr, names))} of a dataset of "
+                f"Hugging Face: give a pattern for one, {self.path + f'/*-{names[0]}*.arrow'!r}"
             )
 
     def _list_splits(self, name: str) -> list[str]:
         splits = self._load(name).get("splits") or ()
-        if not isinstance(splits, (list, dict)) or not all(isinstance(own, str) for own in splits):
+        if not isinstance(splits, (list, dict)) or not all(
+            isinstance(split, str) for split in splits
+        ):
             raise self._refuse(name, "names no splits")
         return list(splits)
 
@@ -163,12 +165,12 @@ class Folder:
     def _load(self, name: str) -> Mapping[str, Any]:
         """Read an object of JSON; raise ValueError if the file is something else."""
         try:
-            found = json.loads(self._read(name))
+            content = json.loads(self._read(name))
         except (ValueError, RecursionError) as error:
             raise self._refuse(name, f"is not JSON ({describe(error)})") from None
-        if not isinstance(found, dict):
+        if not isinstance(content, dict):
             raise self._refuse(name, "is not an object of JSON")
-        return found
+        return content
 
     def _refuse(self, name: str, why: str) -> ValueError:
         return ValueError(
@@ -182,9 +184,9 @@ def check_above(path: str, checked: set[str]) -> None:
     child = path
     while (parent := os.path.dirname(child)) != child and parent not in checked:
         checked.add(parent)
-        found = [name for name in MARKERS if os.path.isdir(os.path.join(parent, name))]
-        if found:
-            open_folder(parent, found).check()
+        markers = [name for name in MARKERS if os.path.isdir(os.path.join(parent, name))]
+        if markers:
+            open_folder(parent, markers).check()
         child = parent
 
 

@@ -41,9 +41,9 @@ def find_damage(
     Raises OptionError if the filter or the types of the dataset fail, on rows that can be read.
     """
     for candidate in candidates:
-        if found := _describe_damage(candidate, schema, columns, filter):
+        if damage := _describe_damage(candidate, schema, columns, filter):
             drop_kept(candidate.fragment)
-            return found
+            return damage
     return ""
 
 
@@ -125,18 +125,21 @@ def _check_type(fragment: ds.Fragment, schema: pa.Schema, column: str, name: str
     """Raise OptionError if a column that can be read does not have values of the dataset's type."""
     import pyarrow as pa
 
-    own = fragment.physical_schema
-    if not has_column(column, own) or own.field(column).type == schema.field(column).type:
+    file_schema = fragment.physical_schema
+    if (
+        not has_column(column, file_schema)
+        or file_schema.field(column).type == schema.field(column).type
+    ):
         return
     type = schema.field(column).type
     try:
-        for batch in fragment.scanner(own, columns=[column]).to_batches():
+        for batch in fragment.scanner(file_schema, columns=[column]).to_batches():
             try:
                 batch.column(0).cast(type)
             except pa.ArrowException as error:
                 raise OptionError(
-                    f'column "{column}" of {name} is {own.field(column).type}, and not all of '
-                    f"its values fit {type}, the type in the schema of the dataset "
+                    f'column "{column}" of {name} is {file_schema.field(column).type}, and not all '
+                    f"of its values fit {type}, the type in the schema of the dataset "
                     f"({describe(error)}): give the dataset a schema with a type that holds them, "
                     "or leave the file out"
                 ) from error

@@ -71,9 +71,9 @@ class FileStamps:
         stamp = self._stamps.get(path) or Stamp(None, None)
         return StoredStamp(stamp.size, stamp.mtime_ns)
 
-    def compare(self, known: Mapping[str, StoredStamp]) -> None:
+    def compare(self, planned: Mapping[str, StoredStamp]) -> None:
         """Raise OSError if a file is not the one of a plan; a store compares its own ones."""
-        for path, stamp in known.items():
+        for path, stamp in planned.items():
             if path in self._checked or path not in self._stamps:
                 continue
             now = self.find(path)
@@ -92,10 +92,10 @@ class FileStamps:
     def is_same(self, path: str) -> bool:
         """Whether a local file certainly has its stamp; if not, ask `check`."""
         try:
-            found = os.stat(path)
+            stat = os.stat(path)
         except OSError:
             return False
-        return self._stamps.get(path) == (found.st_size, found.st_mtime_ns, found.st_ino)
+        return self._stamps.get(path) == (stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
     def check(
         self,
@@ -108,10 +108,12 @@ class FileStamps:
 
         Raises FileNotFoundError if a file was removed. Raises OSError if a file has changed.
         """
-        known = [path for path in self._stamps if self._is_local(path)] if paths is None else paths
+        local_paths = (
+            [path for path in self._stamps if self._is_local(path)] if paths is None else paths
+        )
         chosen = [
             path
-            for path in dict.fromkeys(known)
+            for path in dict.fromkeys(local_paths)
             if self._stamps.get(path) is not None
             and not (self._is_local(path) and self.is_same(path))
         ]
@@ -244,10 +246,10 @@ def _take_stamp(filesystem: Any, path: str) -> Stamp | None:
     """Return the stamp of a file, or None if it does not exist."""
     if filesystem is None:
         try:
-            found = os.stat(path)
+            stat = os.stat(path)
         except FileNotFoundError:
             return None
-        return Stamp(found.st_size, found.st_mtime_ns, found.st_ino or None)
+        return Stamp(stat.st_size, stat.st_mtime_ns, stat.st_ino or None)
     try:
         info = _ask(filesystem, path)
     except NotImplementedError:

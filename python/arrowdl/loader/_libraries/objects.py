@@ -87,15 +87,15 @@ def _begins(name: Any, path: str) -> bool:
 def _join(parts: Sequence[Any]) -> pa.Table | None:
     """Return tables and record batches of one schema as a table; None for other items."""
     tables = [_find_part(part) for part in parts]
-    known = [table for table in tables if table is not None]
-    if not known or len(known) < len(tables):
+    present = [table for table in tables if table is not None]
+    if not present or len(present) < len(tables):
         return None
     import pyarrow as pa
 
-    schema = known[0].schema
-    if not all(table.schema.equals(schema, check_metadata=True) for table in known):
+    schema = present[0].schema
+    if not all(table.schema.equals(schema, check_metadata=True) for table in present):
         return None
-    return pa.concat_tables(known)
+    return pa.concat_tables(present)
 
 
 def _find_part(part: Any) -> pa.Table | None:

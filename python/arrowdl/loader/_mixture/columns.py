@@ -50,9 +50,9 @@ class MixedColumns:
 
     def with_sources(self, members: Sequence[Member]) -> MixedColumns:
         """Return the same columns, of members with the same rows in other units."""
-        made = copy(self)
-        made._sources = [member.source for member in members]
-        return made
+        columns = copy(self)
+        columns._sources = [member.source for member in members]
+        return columns
 
     def with_more(self, members: Sequence[Member]) -> MixedColumns:
         """Return the columns of members that have more of them."""
@@ -112,13 +112,13 @@ class MixedColumns:
         tables = {}
         schema = pa.schema(self.make_empty(0).schema)
         for column in list_dictionaries(schema, given.tables):
-            found = [source.find_vocabulary(column) for source in self._sources]
-            known = [table for table in found if table is not None]
-            if any(not table.equals(known[0]) for table in known[1:]):
+            results = [source.find_vocabulary(column) for source in self._sources]
+            dictionaries = [table for table in results if table is not None]
+            if any(not table.equals(dictionaries[0]) for table in dictionaries[1:]):
                 builder = TableBuilder()
-                for table in known:
+                for table in dictionaries:
                     builder.add(table)
-                tables[column] = builder.finish(_dictionary_of(known[0]))
+                tables[column] = builder.finish(_dictionary_of(dictionaries[0]))
         return Vocabulary({**given.tables, **tables}) if tables else None
 
 
@@ -130,12 +130,12 @@ def check_columns(members: Sequence[Member], origin: str | None) -> None:
         if member.source.column_names != names:
             raise ValueError(
                 f'"{first.name}" has the columns {names}, and "{member.name}" '
-                f"{member.source.column_names}: a mixture has one list of columns, choose them "
-                "with columns="
+                f"{member.source.column_names}: the sources of a mixture must have the same "
+                "columns, choose them with columns="
             )
     if origin is not None and origin in (names or ()):
         raise ValueError(
-            f'origin="{origin}": the sources have a column of this name, give another one'
+            f'origin="{origin}": the sources have a column of this name, give another name'
         )
     _check_types(members)
 
@@ -175,9 +175,9 @@ def _name_as(stream: _core.DeviceStream, schema: _core.Schema) -> _core.DeviceSt
 
 def _take_empty(stream: _core.DeviceStream) -> _core.DeviceArray:
     """Return an array without rows, of a stream without rows: on its device if it has an array."""
-    found = next(stream, None)
-    if found is not None:
-        return found[:0]
+    array = next(stream, None)
+    if array is not None:
+        return array[:0]
     import pyarrow as pa
 
     return _core.from_arrow(make_empty(pa.schema(stream.schema)))

@@ -45,40 +45,40 @@ class MixedSource(IndexedSource):
         """Return the mixture of the same sources in another order."""
         if order is self.order:
             return self
-        made = copy(self)
-        _adopt(made, order)
-        return made
+        mixture = copy(self)
+        _adopt(mixture, order)
+        return mixture
 
     def with_turns_of(self, other: IndexedSource) -> MixedSource:
         return self.with_order(cast("MixedSource", other).order)
 
     def map_members(self, change: Callable[[IndexedSource], IndexedSource]) -> MixedSource:
         """Return the mixture of what `change` makes of each source, of as many rows."""
-        made = copy(self)
-        made.members = [replace(own, source=change(own.source)) for own in self.members]
-        made.columns = MixedColumns(made.members, is_named=False)
-        return made
+        mixture = copy(self)
+        mixture.members = [replace(member, source=change(member.source)) for member in self.members]
+        mixture.columns = MixedColumns(mixture.members, is_named=False)
+        return mixture
 
     def with_members(self, members: Sequence[Member]) -> MixedSource:
         """Return the mixture of `members`, which have the same rows in as many columns or more."""
-        made = copy(self)
-        made.members, made.columns = members, self.columns.with_more(members)
-        return made
+        mixture = copy(self)
+        mixture.members, mixture.columns = members, self.columns.with_more(members)
+        return mixture
 
     def list_members(self) -> list[tuple[str, IndexedSource]]:
         return [(member.name, member.source) for member in self.members]
 
     def cut_for_shuffle(self, rows: int) -> MixedSource:
         """Cut the sources that are not Loaders, which share the buffer."""
-        made = copy(self)
+        mixture = copy(self)
         share, lanes = max(1, rows // len(self.members)), LANES // len(self.members)
-        made.members = [_cut_member(own, share, lanes) for own in self.members]
-        made.columns = self.columns.with_sources(made.members)
-        return made
+        mixture.members = [_cut_member(member, share, lanes) for member in self.members]
+        mixture.columns = self.columns.with_sources(mixture.members)
+        return mixture
 
     def list_buffers(self, rows: int) -> list[tuple[str, IndexedSource, int]]:
-        own = [member for member in self.members if not member.is_loader]
-        return [(member.name, member.source, member.buffer_size or 0) for member in own]
+        members = [member for member in self.members if not member.is_loader]
+        return [(member.name, member.source, member.buffer_size or 0) for member in members]
 
     def estimate_row_bytes(self) -> float:
         return max(member.source.estimate_row_bytes() for member in self.members)
@@ -106,15 +106,15 @@ class MixedSource(IndexedSource):
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
         super().use_vocabulary(vocabulary)
         for member in self.members:
-            own = member.source.vocabulary.tables
-            member.source.use_vocabulary(Vocabulary({**own, **vocabulary.tables}))
+            member_tables = member.source.vocabulary.tables
+            member.source.use_vocabulary(Vocabulary({**member_tables, **vocabulary.tables}))
 
     def find_vocabulary(self, column: str) -> pa.Array | None:
         return self.members[0].source.find_vocabulary(column)
 
     def describe_unread(self) -> str:
-        found = ((member.name, member.source.describe_unread()) for member in self.members)
-        return "; ".join(f"{name}: {text}" for name, text in found if text)
+        texts = ((member.name, member.source.describe_unread()) for member in self.members)
+        return "; ".join(f"{name}: {text}" for name, text in texts if text)
 
     def prepare(self) -> None:
         for member in self.members:

@@ -81,26 +81,26 @@ class MixedOrder:
         if tuple(phases) == self.phases and self._is_settled:
             return self
         if self._other is None or self._other.phases != tuple(phases):
-            made = copy(self)
-            made._use(phases)
-            self._other = made  # asked for again at each step
+            order = copy(self)
+            order._use(phases)
+            self._other = order  # asked for again at each step
         return self._other
 
     def without_end(self, phases: Sequence[Phase]) -> MixedOrder:
         """Return the order by other weights, of epochs that never end."""
-        made = copy(self)
-        made.stop = "repeat"
-        made._use(phases)
-        return made
+        order = copy(self)
+        order.stop = "repeat"
+        order._use(phases)
+        return order
 
     def find_length(self, phases: Sequence[Phase]) -> int:
         """Return the rows of each sequence by other weights; many if these have no end."""
-        made = copy(self)
+        order = copy(self)
         try:
-            made._use(phases)
+            order._use(phases)
         except ValueError:  # a weight is 0 until there is another one
             return ENDLESS
-        return made.length
+        return order.length
 
     def _use(self, phases: Sequence[Phase], length: int | None = None) -> None:
         self.phases = tuple(phases)
@@ -124,19 +124,19 @@ class MixedOrder:
     def _find_end(self, sequence: int) -> int:
         """Find the number of rows with which one sequence has ended."""
         turns = Turns(self.phases, sequence, self.splits)
-        own = [self._count_rows(member, sequence) for member in range(len(self._rows))]
+        available = [self._count_rows(member, sequence) for member in range(len(self._rows))]
         if self.stop == "all":
             lacks = [i for i, weight in enumerate(self.phases[-1].weights) if weight == 0]
             counts = turns.count(self.phases[-1].row)
             for i in lacks:
-                if counts[i] < own[i]:
+                if counts[i] < available[i]:
                     raise ValueError(
-                        f'the weight of "{self._names[i]}" is 0 in the end, so that its rows '
-                        'are never all read: give stop="first" or "repeat", or leave it out'
+                        f'the weight of "{self._names[i]}" is 0 in the end, so an epoch never '
+                        'reads all of its rows: give stop="first" or "repeat", or leave it out'
                     )
 
         def has_ended(rows: int) -> bool:
-            pairs = list(zip(turns.count(rows), own, strict=True))
+            pairs = list(zip(turns.count(rows), available, strict=True))
             if self.stop == "first":  # the row after them would be one too many
                 return any(count > rows for count, rows in pairs)
             return all(count >= rows for count, rows in pairs)

@@ -127,10 +127,10 @@ def read_weights(
     if not isinstance(weights, Mapping):
         raise TypeError(f"{what}={weights!r}: give a number for each source by its name")
     if set(weights) != set(names):
-        raise ValueError(f"{what} names {sorted(map(str, weights))}, and the sources are {names}")
+        raise ValueError(f"{what} names {sorted(map(str, weights))}, but the sources are {names}")
     exact = [_read_weight(weights[name], f'{what}["{name}"]') for name in names]
     if not any(exact):
-        raise ValueError(f"{what}={dict(weights)!r}: one of them has to be more than 0")
+        raise ValueError(f"{what}={dict(weights)!r}: one of them must be more than 0")
     common = math.lcm(*(weight.denominator for weight in exact))
     whole = [int(weight * common) for weight in exact]
     divisor = math.gcd(*whole)
@@ -166,10 +166,12 @@ def read_schedule(
         a < b for a, b in pairwise(steps)
     )
     if not are_steps or steps[0] != 0:
-        raise ValueError(f"weights has the steps {steps}: give ascending ones, the first one 0")
+        raise ValueError(
+            f"weights has the steps {steps}: give steps in ascending order, the first of them 0"
+        )
     return [
-        (operator.index(step), read_weights(names, own, f"weights[{step}]"))
-        for step, own in weights.items()
+        (operator.index(step), read_weights(names, step_weights, f"weights[{step}]"))
+        for step, step_weights in weights.items()
     ]
 
 
@@ -184,11 +186,11 @@ def plan_phases(
     done: int,  # rows of each sequence that were read
 ) -> list[Phase]:
     """Return the phases of an epoch: what was read by `saved`, and the rest by `schedule`."""
-    own = [Phase(find_row(step), weights) for step, weights in schedule]
-    present = [phase for phase in own if phase.row <= done][-1]
+    planned_phases = [Phase(find_row(step), weights) for step, weights in schedule]
+    present = [phase for phase in planned_phases if phase.row <= done][-1]
     phases = [phase for phase in saved if phase.row < done]
     to_come = [Phase(done if phases else 0, present.weights)]
-    for phase in to_come + [phase for phase in own if phase.row > done]:
+    for phase in to_come + [phase for phase in planned_phases if phase.row > done]:
         if not phases or phases[-1].weights != phase.weights:
             phases.append(phase)
     return phases

@@ -58,10 +58,10 @@ def open_paths(source: Any, request: Request) -> Source:
     try:
         return _open_all(roots, request)
     except (OSError, ValueError):
-        rest = None if skipped is None else _drop_damaged(roots, request.memory_map, skipped)
-        if not rest:
+        readable = None if skipped is None else _drop_damaged(roots, request.memory_map, skipped)
+        if not readable:
             raise
-    return _open_all(rest, request)
+    return _open_all(readable, request)
 
 
 def _open_planned(paths: list[str], request: Request, plan: FilePlan, *, is_remote: bool) -> Source:
@@ -71,15 +71,15 @@ def _open_planned(paths: list[str], request: Request, plan: FilePlan, *, is_remo
 
     plan.check_source("", "paths or URLs")
     plan.check(request.columns, request.filter)
-    known = {file.path: file.stamp for file in plan.files}
+    planned_stamps = {file.path: file.stamp for file in plan.files}
     stamps, filesystem = FileStamps(), None
     if is_remote:
-        filesystem = open_filesystem(paths, request.storage, known, plan.revisions)
+        filesystem = open_filesystem(paths, request.storage, planned_stamps, plan.revisions)
         if plan.format == "parquet":
             filesystem = _fetch_ahead(filesystem)
     else:
-        check_named(known, paths)
-        stamps.add_paths(known)
+        check_named(planned_stamps, paths)
+        stamps.add_paths(planned_stamps)
     format = make_parquet_format() if plan.format == "parquet" else ds.IpcFileFormat()
     local = fs.LocalFileSystem()
     dataset = ds.FileSystemDataset([], plan.schema, format, filesystem or local)
@@ -104,14 +104,14 @@ def _drop_damaged(
             raise
         return None
 
-    kept = []
+    readable = []
     for root in roots:
         errors = map_in_threads(find_error, root.files, FILES_AT_ONCE)
-        found = list(zip(root.files, errors, strict=True))
-        left_out += [Skipped(path, (), describe(error)) for path, error in found if error]
-        if files := [path for path, error in found if error is None]:
-            kept.append(Root(root.base, files, filesystem))
-    return kept if len(left_out) > count else None
+        results = list(zip(root.files, errors, strict=True))
+        left_out += [Skipped(path, (), describe(error)) for path, error in results if error]
+        if files := [path for path, error in results if error is None]:
+            readable.append(Root(root.base, files, filesystem))
+    return readable if len(left_out) > count else None
 
 
 def _open_all(roots: Sequence[Root], request: Request) -> Source:
@@ -189,8 +189,8 @@ def _find_kinds(paths: Sequence[str], filesystem: Any) -> set[str]:
         )
     unknown = [path for suffix, path in first.items() if suffix not in _KINDS]
     starts = map_in_threads(lambda path: _read_start(path, filesystem), unknown, FILES_AT_ONCE)
-    found = {_KINDS[suffix] for suffix in first if suffix in _KINDS}
-    return found | {_recognize(*own) for own in zip(unknown, starts, strict=True)}
+    kinds = {_KINDS[suffix] for suffix in first if suffix in _KINDS}
+    return kinds | {_recognize(*pair) for pair in zip(unknown, starts, strict=True)}
 
 
 def _read_start(path: str, filesystem: Any) -> bytes:
@@ -227,7 +227,7 @@ def _make_dataset(
     # A column that is read has the same type in all files, or is all null in some: pyarrow would
     # cast without a word, also float64 to float32.
     datasets = [_open_root(root, kind, is_read) for root in roots]
-    schemas = [found for dataset in datasets for found in list_schemas(dataset)]
+    schemas = [schema for dataset in datasets for schema in list_schemas(dataset)]
     for dataset in datasets:
         note_differences(dataset)
     return ds.FileSystemDataset(

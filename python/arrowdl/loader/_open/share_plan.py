@@ -16,8 +16,8 @@ from arrowdl.loader._sources.request import Request
 def open_by_plan(source: Any, request: Request, plan: Any) -> Source:
     """Open a source as ``Storage.plan`` says; `request` has no plan."""
     if plan != "share":
-        known = None if plan is None else read_plan(plan)
-        return open_source(source, replace(request, plan=known))
+        file_plan = None if plan is None else read_plan(plan)
+        return open_source(source, replace(request, plan=file_plan))
     check_has_plan(source)  # on all ranks alike, before one of them lists and reads
     return open_shared(lambda shared: open_source(source, replace(request, plan=shared)))
 
@@ -41,15 +41,18 @@ def open_shared(open: Callable[[FilePlan | None], Source]) -> Source:
         if not isinstance(plan, FilePlan):
             raise RuntimeError(f'rank 0 could not make the plan of Storage.plan="share": {plan}')
         source = open(plan)
-        if (kept := source.files.footers) is not None:
-            kept.add_footers(footers)
+        if (footer_cache := source.files.footers) is not None:
+            footer_cache.add_footers(footers)
         return source
     try:
         source = open(None)
-        kept = source.files.footers
-        made = [source.files.make_plan(), {} if kept is None else kept.list_footers()]
+        footer_cache = source.files.footers
+        message = [
+            source.files.make_plan(),
+            {} if footer_cache is None else footer_cache.list_footers(),
+        ]
     except BaseException as error:  # the others wait for it
         group.broadcast_object_list([f"{type(error).__name__}: {error}", None], src=0)
         raise
-    group.broadcast_object_list(made, src=0)
+    group.broadcast_object_list(message, src=0)
     return source

@@ -83,10 +83,10 @@ class Options:
         device = self.target.find_device() if self.num_threads else None
         if device is not None and device.type != _CPU:
             raise ValueError(
-                f"num_threads={self.num_threads}, device={self.target.device!r}: the work of a "
-                "thread would not be ordered before that of the training, whose GPU stream it does "
-                "not have. Without device= the threads make batches on the host; copy these in the "
-                "training"
+                f"num_threads={self.num_threads}, device={self.target.device!r}: a thread "
+                "does not have the GPU stream of the training, which would not wait for its work. "
+                "Leave device= out: the threads make batches on the host, and the training copies "
+                "them"
             )
 
     def _check_padding(self) -> None:
@@ -94,9 +94,9 @@ class Options:
             return
         if self.sizes.counts_tokens:
             raise ValueError(
-                f"{self.sizes.name_plan()}: pad_last=True pads to a number of rows, which "
-                "batches of a budget of tokens do not have. valid_rows says which rows are of this "
-                "rank"
+                f"{self.sizes.name_plan()}: pad_last=True pads to a number of rows, but "
+                "batches with a budget of tokens have different numbers. Leave pad_last= out: "
+                "valid_rows says which rows belong to this rank"
             )
         if self.drop_last or self.columns.is_matrix:
             raise ValueError(
@@ -111,8 +111,8 @@ class Options:
             return
         what = "on_error='skip'" if self.skips else "filter()"
         raise ValueError(
-            "device= is a sharding, which makes global arrays: all processes give as many rows "
-            f"of each batch, and {what} drops rows of some: give pad_last=True"
+            "device= is a sharding, which makes global arrays: all processes must give the same "
+            f"number of rows of each batch, but {what} drops rows of some: give pad_last=True"
         )
 
     def _check_pack(self) -> None:
@@ -189,9 +189,9 @@ class Options:
         if is_even or (rows is not None and size and rows % size == 0):
             return
         raise ValueError(
-            "device= is a sharding, which makes global arrays: all processes give as many rows of "
-            "each batch, and in the last step of an epoch some may have fewer: give pad_last=True "
-            "or drop_last=True"
+            "device= is a sharding, which makes global arrays: all processes must give the same "
+            "number of rows of each batch, but in the last step of an epoch some may have fewer: "
+            "give pad_last=True or drop_last=True"
         )
 
     def fills(self, names: Sequence[str]) -> bool:

@@ -34,15 +34,15 @@ class BatchSizes:
     splits: int | None = None  # sequences of an epoch; None: one for each rank
 
     def __post_init__(self) -> None:
-        given = [name for name in _SIZES if getattr(self, name) is not None]
-        if not given:
+        sizes = [name for name in _SIZES if getattr(self, name) is not None]
+        if not sizes:
             raise TypeError(
                 "give batch_size=, the rows of a batch on this rank, or batch_size=Tokens(...), "
                 "its tokens, or ranks=Ranks(global_batch_size=...), those on all ranks together"
             )
-        if len(given) > 1:
+        if len(sizes) > 1:
             raise ValueError(
-                f"{' and '.join(map(self._show_size, given))}: give one of them, the rows or "
+                f"{' and '.join(map(self._show_size, sizes))}: give one of them, the rows or "
                 "tokens of a batch on this rank, or those on all ranks together"
             )
         if self.batch_size is not None:
@@ -53,7 +53,7 @@ class BatchSizes:
             return
         raise ValueError(
             f'Tokens(column="{self.token_column}"), Buckets("{self.bucket_by}"): rows are counted '
-            "and sorted by one column, name it once"
+            "and sorted by the same column, name it once"
         )
 
     @property
@@ -106,7 +106,7 @@ class BatchSizes:
             if self.global_batch_size % world_size:
                 raise ValueError(
                     f"Ranks.global_batch_size={self.global_batch_size} cannot be divided among "
-                    f"{world_size} ranks: it can among "
+                    f"{world_size} ranks, only among "
                     f"{_join(_list_divisors(self.global_batch_size, world_size))}. Give a multiple "
                     f"of {world_size}, such as {_round_up(self.global_batch_size, world_size)}"
                 )
@@ -115,9 +115,9 @@ class BatchSizes:
             fitting = [i * world_size for i in _list_divisors(size, 1)]
             raise ValueError(
                 f"{self._name_uneven_splits(world_size)} Give Ranks.splits={_join(fitting)}, the "
-                "same to all runs that go on with each other's states. Without sequences "
-                "(Ranks.splits=None, but not in a mixture) the rows of a step depend on the number "
-                "of ranks"
+                "same in all runs that load each other's states. Without sequences "
+                "(Ranks.splits=None, which a mixture does not take), the rows of a step depend on "
+                "the number of ranks"
             )
         if self.batch_size is not None:
             rows = size * world_size
@@ -129,8 +129,8 @@ class BatchSizes:
         if self.splits is not None and self.splits % world_size:
             raise ValueError(
                 f"{self._name_uneven_splits(world_size)} Give Ranks.splits a multiple of "
-                f"{world_size}, such as {_round_up(self.splits, world_size)}, the same to all runs "
-                "that go on with each other's states"
+                f"{world_size}, such as {_round_up(self.splits, world_size)}, the same in all runs "
+                "that load each other's states"
             )
 
     def _name_uneven_splits(self, world_size: int) -> str:
@@ -138,10 +138,10 @@ class BatchSizes:
         assert self.splits is not None
         sizes = self.global_batch_size, self.global_batch_tokens
         is_default = self.splits == choose_splits("auto", *sizes)
-        default = ", which it is unless you give it," if is_default else ""
+        default = " (the default)" if is_default else ""
         return (
             f"Ranks.splits={self.splits}{default} cannot be divided among "
-            f"{_count_ranks(world_size)}: it can among "
+            f"{_count_ranks(world_size)}, only among "
             f"{_join(_list_divisors(self.splits, world_size))}."
         )
 
@@ -150,8 +150,8 @@ class BatchSizes:
         if self.splits is None or rows % self.splits == 0:
             return
         raise ValueError(
-            f"Ranks.splits={self.splits} does not divide a global batch of {what}: each sequence "
-            "gives as many rows to it. Give Ranks.splits one of "
+            f"Ranks.splits={self.splits} does not divide a global batch of {what}: it takes the "
+            "same number of rows from each sequence. Give Ranks.splits="
             f"{_join(_list_divisors(rows, self.splits))}, or a global batch of a multiple of "
             f"{self.splits} rows, such as {_round_up(rows, self.splits)}"
         )
@@ -197,4 +197,7 @@ def choose_splits(
         return None
     numbers = range(1, _MOST_BY_DEFAULT + 1)
     divisors = [number for number in numbers if size % number == 0]
-    return max(divisors, key=lambda own: (sum(own % i == 0 for i in numbers), own % 2 == 0, own))
+    return max(
+        divisors,
+        key=lambda divisor: (sum(divisor % i == 0 for i in numbers), divisor % 2 == 0, divisor),
+    )

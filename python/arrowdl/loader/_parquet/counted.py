@@ -49,46 +49,46 @@ def check_counts(
     """
     ends = list(accumulate(counts))
     total = ends[-1] if ends else 0
-    given = unit = 0
+    seen = unit = 0
     recounted = -1
     for batch in batches:
-        stop = given + len(batch)
-        while unit < len(ends) and ends[unit] <= given:
+        stop = seen + len(batch)
+        while unit < len(ends) and ends[unit] <= seen:
             unit += 1
         end = total if joins or unit == len(ends) else ends[unit]
         if stop > end:
-            raise _refuse(counts, ends, given, stop, name, who, recount)
+            raise _refuse(counts, ends, seen, stop, name, who, recount)
         if recount is not None and recounted < unit < len(ends):
             begin = ends[unit] - counts[unit]
-            if recount.suspects(batch, unit, begin < given, stop < end):
+            if recount.suspects(batch, unit, begin < seen, stop < end):
                 recounted = unit
-                if (found := recount.count(unit)) != counts[unit]:
-                    raise refuse(name(unit), found, counts[unit], who)
-        given = stop
+                if (rows := recount.count(unit)) != counts[unit]:
+                    raise refuse(name(unit), rows, counts[unit], who)
+        seen = stop
         yield batch
         del batch
-    if given < total:
-        raise _refuse(counts, ends, given, given, name, who, recount)
+    if seen < total:
+        raise _refuse(counts, ends, seen, seen, name, who, recount)
 
 
 def _refuse(
     counts: Sequence[int],
     ends: Sequence[int],
-    given: int,
+    seen: int,
     stop: int,
     name: NameUnit,
     who: str,
     recount: Recount | None,
 ) -> RowCountError:
-    """Return the error of units of which `given` rows came, and then those up to `stop`."""
+    """Return the error of units of which `seen` rows came, and then those up to `stop`."""
     has_more = stop > ends[-1]
-    unit = len(ends) - 1 if has_more else bisect_right(ends, given)
-    found = (stop if has_more else given) - (ends[unit] - counts[unit])
+    unit = len(ends) - 1 if has_more else bisect_right(ends, seen)
+    rows = (stop if has_more else seen) - (ends[unit] - counts[unit])
     earlier = None if recount is None else recount.find(counts[:unit])
     if earlier is not None:
-        unit, found = earlier
+        unit, rows = earlier
     kind = RowCountError if earlier is None else _MisplacedCountError
-    return refuse(name(unit), found, counts[unit], who, kind)
+    return refuse(name(unit), rows, counts[unit], who, kind)
 
 
 def refuse(
@@ -180,16 +180,18 @@ class Recount:
         """Count the rows of the row group at a position."""
         fragment, group = self._groups[position]
         alone = fragment.subset(row_group_ids=[group])
-        chosen = {name: own for name, own in self._options.items() if name != "fragment_readahead"}
+        chosen = {
+            name: value for name, value in self._options.items() if name != "fragment_readahead"
+        }
         batches = alone.scanner(self._schema, **chosen).scan_batches()
-        return sum(own.record_batch.num_rows for own in batches)
+        return sum(batch.record_batch.num_rows for batch in batches)
 
     def find(self, counts: Sequence[int]) -> tuple[int, int] | None:
         """Return the first position, and its rows, that has not the rows of `counts`."""
         with suppress(Exception):  # the error that is being raised says more
             for position, rows in enumerate(counts):
-                if (found := self.count(position)) != rows:
-                    return position, found
+                if (rows_now := self.count(position)) != rows:
+                    return position, rows_now
         return None
 
 
@@ -205,7 +207,7 @@ def _list_groups(fragments: Iterable[ds.Fragment]) -> list[tuple[ds.Fragment, in
     return [
         (fragment, group)
         for fragment in fragments
-        for group in [own.id for own in getattr(fragment, "row_groups", ())] or [None]
+        for group in [group_info.id for group_info in getattr(fragment, "row_groups", ())] or [None]
     ]
 
 

@@ -49,11 +49,11 @@ class UnitFinder:
         Raises OSError if a file has changed since the dataset read its footer.
         """
         dataset, filter = self._scanner.dataset, self._scanner.query.filter
-        found = wait_for(lambda: list_fragments(dataset, filter))
-        if self._scanner.stamps.add_fragments(found):
-            wait_for(lambda: self._check_footers(found))
-        line = OpeningLine("reads the footers", len(found))
-        files = map_in_threads(self._open_file, found, FILES_AT_ONCE, line)
+        fragments = wait_for(lambda: list_fragments(dataset, filter))
+        if self._scanner.stamps.add_fragments(fragments):
+            wait_for(lambda: self._check_footers(fragments))
+        line = OpeningLine("reads the footers", len(fragments))
+        files = map_in_threads(self._open_file, fragments, FILES_AT_ONCE, line)
         units: list[Any] = [fragment for file in files for fragment in file]
         if filter is None and all(hasattr(unit, "row_groups") for unit in units):
             return Units(units, list(map(self._scanner.count_rows, units)))
@@ -65,8 +65,8 @@ class UnitFinder:
         Raises ValueError if the plan is of other files.
         """
         scanner, dataset = self._scanner, self._scanner.dataset
-        given = map(drop_ranges, dataset._get_fragments(None))
-        partitions = {fragment.path: fragment.partition_expression for fragment in given}
+        fragments = map(drop_ranges, dataset._get_fragments(None))
+        partitions = {fragment.path: fragment.partition_expression for fragment in fragments}
         units = make_units(plan, dataset, partitions, None)
         rows = [count for file in plan.files for count in file.counts]
         plan.check_fingerprint(scanner.describe_rows(units, rows, plan.filter))

@@ -100,18 +100,18 @@ def find_row_bytes(fragments: Sequence[ds.Fragment]) -> Mapping[str, float]:
     fragment: Any = fragments[largest]
     if hasattr(fragment, "row_bytes"):  # of a plan
         return cast("Mapping[str, float]", fragment.row_bytes)
-    found = measure_row_group(fragment.metadata.row_group(fragment.row_groups[0].id))
+    column_bytes = measure_row_group(fragment.metadata.row_group(fragment.row_groups[0].id))
     rows = [count_rows(own) if size else 0 for own, size in zip(fragments, sizes, strict=True)]
     mean = sum(sizes) / max(1, sum(rows)) / (sizes[largest] / max(1, rows[largest]))
-    return {name: size * mean for name, size in found.items()}
+    return {name: size * mean for name, size in column_bytes.items()}
 
 
 def count_rows_before(fragment: Any, group: int) -> int:
     """Count the rows of a file before one of its row groups."""
     if hasattr(fragment, "file"):  # of a plan, which may lack some
-        known = dict(zip(fragment.file.groups, fragment.file.rows, strict=True))
-        if all(i in known for i in range(group)):
-            return sum(known[i] for i in range(group))
+        group_rows = dict(zip(fragment.file.groups, fragment.file.rows, strict=True))
+        if all(i in group_rows for i in range(group)):
+            return sum(group_rows[i] for i in range(group))
     return sum(fragment.metadata.row_group(i).num_rows for i in range(group))
 
 

@@ -119,15 +119,15 @@ class Int96Check:
                     self._check_group(unit, names, options)
 
     def _list_columns(self, fragment: Any) -> list[str]:
-        found = self._columns.get(fragment.path)
-        if found is None:
+        columns = self._columns.get(fragment.path)
+        if columns is None:
             unit = fragment.format.read_options.coerce_int96_timestamp_unit
-            schema, found = fragment.physical_schema, []
+            schema, columns = fragment.physical_schema, []
             if not self._is_given or unit == "ns":
                 names = [field.name for field in schema if _has_times(field.type)]
-                found = list_int96(fragment.metadata.schema, names) if names else []
-            self._columns[fragment.path] = found
-        return found
+                columns = list_int96(fragment.metadata.schema, names) if names else []
+            self._columns[fragment.path] = columns
+        return columns
 
     def _check_group(self, unit: Any, names: list[str], options: Any) -> None:
         number = unit.row_groups[0].id
@@ -161,6 +161,6 @@ def _read(unit: Any, number: int, names: list[str], time_unit: str, options: Any
     format = ds.ParquetFileFormat(
         coerce_int96_timestamp_unit=time_unit, default_fragment_scan_options=scan_options
     )
-    made = format.make_fragment(unit.path, unit.filesystem, row_groups=[number])
+    fragment = format.make_fragment(unit.path, unit.filesystem, row_groups=[number])
     chosen = {key: options[key] for key in ("fragment_scan_options",) if key in options}
-    return made.to_table(columns=names, **chosen)
+    return fragment.to_table(columns=names, **chosen)

@@ -60,11 +60,16 @@ class _Handle:
                 self._made = made
             return self._made
 
-    def _compare(self, made: Any) -> None:
+    def _compare(self, fragment: Any) -> None:
         """Raise OSError if the footer, which the plan's stamp may not tell, has other rows."""
-        found = {group.id: (group.num_rows, group.total_byte_size) for group in made.row_groups}
+        footer_groups = {
+            group.id: (group.num_rows, group.total_byte_size) for group in fragment.row_groups
+        }
         rows = zip(self.file.rows, self.file.nbytes, strict=True)
-        if any(found.get(group) != own for group, own in zip(self.file.groups, rows, strict=True)):
+        if any(
+            footer_groups.get(group) != planned_group
+            for group, planned_group in zip(self.file.groups, rows, strict=True)
+        ):
             raise FileChangedError(
                 f"{self.file.path!r} has changed since the plan was made: its footer has other "
                 "row groups. Make a new plan"
@@ -94,8 +99,8 @@ class PlannedUnit:
         if name.startswith("_"):
             raise AttributeError(name)
         if name == "row_groups" and self._groups:
-            known = zip(self.file.groups, self.file.rows, self.file.nbytes, strict=True)
-            return [PlannedGroup(*group) for group in known if group[0] in self._groups]
+            groups = zip(self.file.groups, self.file.rows, self.file.nbytes, strict=True)
+            return [PlannedGroup(*group) for group in groups if group[0] in self._groups]
         return getattr(self.make(), name)
 
     @property
@@ -110,9 +115,9 @@ class PlannedUnit:
 
     def subset(self, row_group_ids: Sequence[int]) -> PlannedUnit:
         """Return other row groups of the file."""
-        made = copy(self)
-        made._groups = tuple(row_group_ids)
-        return made
+        unit = copy(self)
+        unit._groups = tuple(row_group_ids)
+        return unit
 
     def make(self) -> ds.Fragment:
         """Make pyarrow's fragment; the first of a file reads its footer."""
@@ -134,13 +139,13 @@ def make_units(
 ) -> list[PlannedUnit]:
     """Return the units of a plan in the order of its rows; nothing is read."""
     files = [(file, _find_partition(file.path, plan, partitions)) for file in plan.files]
-    kept = None if filter is None else _list_kept(dataset, files, filter)
+    matching_paths = None if filter is None else _list_kept(dataset, files, filter)
     units = []
     for file, partition in files:
-        if kept is None or file.path in kept:
+        if matching_paths is None or file.path in matching_paths:
             groups: list[tuple[int, ...]] = [(group,) for group in file.groups] or [()]
             handle = _Handle(file, dataset, partition)
-            units += [PlannedUnit(file, handle, own, plan) for own in groups]
+            units += [PlannedUnit(file, handle, numbers, plan) for numbers in groups]
     return units
 
 
@@ -160,9 +165,11 @@ def _list_kept(
     import pyarrow.dataset as ds
 
     format, filesystem = dataset.format, dataset.filesystem
-    fragments = [format.make_fragment(file.path, filesystem, own) for file, own in files]
-    made = ds.FileSystemDataset(fragments, dataset.schema, format, filesystem)
-    return {fragment.path for fragment in list_fragments(made, filter)}
+    fragments = [
+        format.make_fragment(file.path, filesystem, partition) for file, partition in files
+    ]
+    planned_dataset = ds.FileSystemDataset(fragments, dataset.schema, format, filesystem)
+    return {fragment.path for fragment in list_fragments(planned_dataset, filter)}
 
 
 def describe_dataset(dataset: ds.FileSystemDataset) -> PlannedTable:
@@ -179,8 +186,8 @@ def describe_dataset(dataset: ds.FileSystemDataset) -> PlannedTable:
     if any(map(is_of_metadata_file, fragments)):
         raise TypeError("a dataset of a metadata file has no plan: it has all footers itself")
     parts = [dataset.schema.to_string()]
-    for own in fragments:
-        parts += [own.path, str(own.partition_expression), str(_list_chosen(own))]
+    for fragment in fragments:
+        parts += [fragment.path, str(fragment.partition_expression), str(_list_chosen(fragment))]
     digest = hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
     name = f"a pyarrow dataset of {len(fragments)} files ({digest})"
     return PlannedTable(f"dataset {digest}", name)
@@ -206,14 +213,14 @@ def list_files(
 
     def plan(path: str, units: Sequence[int]) -> PlannedFile:
         groups = [group for i in units for group in getattr(fragments[i], "row_groups", ())]
-        kept = tuple(counts[i] for i in units)
+        kept_counts = tuple(counts[i] for i in units)
         return PlannedFile(
             path,
             find_stamp(path),
-            tuple(group.num_rows for group in groups) or kept,
+            tuple(group.num_rows for group in groups) or kept_counts,
             tuple(group.total_byte_size for group in groups) or (0,) * len(units),
             tuple(group.id for group in groups),
-            kept,
+            kept_counts,
         )
 
     return tuple(plan(path, units) for path, units in files.items())
@@ -223,7 +230,7 @@ def list_partitions(fragments: Sequence[Any]) -> tuple[str, ...]:
     """Return the columns that directories named key=value are."""
     import pyarrow.dataset as ds
 
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for fragment in fragments:
-        found.update(dict.fromkeys(ds.get_partition_keys(fragment.partition_expression)))
-    return tuple(found)
+        names.update(dict.fromkeys(ds.get_partition_keys(fragment.partition_expression)))
+    return tuple(names)

@@ -20,18 +20,26 @@ def list_fragments(dataset: ds.Dataset, filter: Any) -> list[ds.Fragment]:
     """
     if filter is None:
         return list(dataset._get_fragments(None))
-    found = [read_partition(own.partition_expression) for own in dataset._get_fragments(None)]
-    constants = set.intersection(*(own.constants for own in found)) if found else set()
-    kept = list(dataset._get_fragments(find_partition_bounds(filter, dataset.schema, constants)))
-    return list(map(drop_ranges, kept)) if any(own.has_ranges for own in found) else kept
+    partitions = [
+        read_partition(item.partition_expression) for item in dataset._get_fragments(None)
+    ]
+    constants = set.intersection(*(item.constants for item in partitions)) if partitions else set()
+    fragments = list(
+        dataset._get_fragments(find_partition_bounds(filter, dataset.schema, constants))
+    )
+    return (
+        list(map(drop_ranges, fragments))
+        if any(item.has_ranges for item in partitions)
+        else fragments
+    )
 
 
 def drop_ranges(fragment: Any) -> ds.Fragment:
     """Return a fragment whose partition expression has constants alone."""
-    own = read_partition(fragment.partition_expression)
-    if not own.has_ranges:
+    partition = read_partition(fragment.partition_expression)
+    if not partition.has_ranges:
         return fragment
-    return remake_fragment(fragment, fragment.format, fragment.filesystem, own.expression)
+    return remake_fragment(fragment, fragment.format, fragment.filesystem, partition.expression)
 
 
 def prune(
@@ -43,14 +51,18 @@ def prune(
     bounds = None
     if units and hasattr(units[0], "row_groups"):
         fragment = units[0]
-        known = _list_known(fragment, schema)
-        bounds = find_bounds(filter, known)
+        stored_schema = _list_known(fragment, schema)
+        bounds = find_bounds(filter, stored_schema)
     if bounds is None:
         return range(len(units))
     groups = [group.id for unit in units for group in unit.row_groups]
-    chosen = fragment.subset(row_group_ids=groups).subset(filter=bounds, schema=known)
-    kept = {group.id for group in chosen.row_groups}
-    return [i for i, unit in enumerate(units) if any(own.id in kept for own in unit.row_groups)]
+    chosen = fragment.subset(row_group_ids=groups).subset(filter=bounds, schema=stored_schema)
+    group_ids = {group.id for group in chosen.row_groups}
+    return [
+        i
+        for i, unit in enumerate(units)
+        if any(row_group.id in group_ids for row_group in unit.row_groups)
+    ]
 
 
 def _list_known(fragment: ds.Fragment, schema: pa.Schema) -> pa.Schema:

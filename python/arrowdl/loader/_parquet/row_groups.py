@@ -65,21 +65,21 @@ class RowGroupFiles:
         if not hasattr(fragment, "row_groups") or names_file(fragment.metadata):
             return False
         keys = ds.get_partition_keys(fragment.partition_expression)
-        own = fragment.physical_schema
+        file_schema = fragment.physical_schema
         if keys and any(name in keys for name in self.schema.names):
             return False
-        if any(own.equals(known) for known in self._fitting):
+        if any(file_schema.equals(fitting) for fitting in self._fitting):
             return True
-        if not all(_has_field(own, field) for field in self.schema):
+        if not all(_has_field(file_schema, field) for field in self.schema):
             return False
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         with pa.OSFile(fragment.path) as opened:
             file = pq.ParquetFile(opened, metadata=fragment.metadata, **self._options)
-            if not file.schema_arrow.equals(own):
+            if not file.schema_arrow.equals(file_schema):
                 return False
-        self._fitting.append(own)
+        self._fitting.append(file_schema)
         return True
 
     def read(
@@ -179,9 +179,9 @@ class RowGroupFiles:
         columns = self._polars.read(path, start, footer.row_group(number).num_rows)
         if columns is None:
             return None
-        rest = [name for name in self.schema.names if name not in columns]
-        if rest:
-            table = file.read_row_group(number, rest, use_threads=uses_threads)
+        other_columns = [name for name in self.schema.names if name not in columns]
+        if other_columns:
+            table = file.read_row_group(number, other_columns, use_threads=uses_threads)
             columns.update(zip(table.column_names, table.columns, strict=True))
         return pa.Table.from_arrays(
             [columns[name] for name in self.schema.names], schema=self.schema

@@ -44,9 +44,9 @@ class UnitReader:
 
     def with_vocabulary(self, vocabulary: Vocabulary) -> UnitReader:
         """Return a reader whose columns have the codes of a user's vocabulary."""
-        made = copy(self)
-        made.codes = self.codes.with_tables(vocabulary)
-        return made
+        reader = copy(self)
+        reader.codes = self.codes.with_tables(vocabulary)
+        return reader
 
     def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
         """Read the rows of `units`; as `IndexedSource.read`."""
@@ -158,7 +158,7 @@ class UnitReader:
         fragments = [self._fragments[unit] for unit in units]
         # Without a filter, `UnitScanner.scan` has looked at each row group.
         has_groups = self._scanner.query.filter is None and all(
-            hasattr(own, "row_groups") for own in fragments
+            hasattr(fragment, "row_groups") for fragment in fragments
         )
         counts = [self.units[unit] for unit in units]
         who = BY_FOOTER if has_groups else BY_LOADER

@@ -82,11 +82,11 @@ class UnitScanner:
 
     def change(self, *, query: Query | None = None, decoder: str | None = None) -> Self:
         """Return a scanner of the same files with another query, or another decoder."""
-        made = object.__new__(type(self))  # a copy would open the row groups twice
-        made.__dict__.update(self.__dict__)
-        made.query, made.decoder = query or self.query, decoder or self.decoder
-        made.row_groups = open_row_groups(made.dataset, made.query, made.decoder)
-        return made
+        scanner = object.__new__(type(self))  # a copy would open the row groups twice
+        scanner.__dict__.update(self.__dict__)
+        scanner.query, scanner.decoder = query or self.query, decoder or self.decoder
+        scanner.row_groups = open_row_groups(scanner.dataset, scanner.query, scanner.decoder)
+        return scanner
 
     def describe_filter(self) -> str | None:
         """Return the filter as a text, for plans and states."""

@@ -76,17 +76,17 @@ class UnitCache:
         """
         waiting = list(units)
         while waiting:
-            own: dict[int, Loading] = {}
+            to_read: dict[int, Loading] = {}
             try:
-                kept, others = self._claim(waiting, own)
+                cached, others = self._claim(waiting, to_read)
                 # First what this thread has to read: another one may wait for it.
-                if own:
-                    self._read(own, use)
+                if to_read:
+                    self._read(to_read, use)
             finally:
-                for unit, future in own.items():
+                for unit, future in to_read.items():
                     if not future.done():
                         self._finish(unit, future, None)
-            for unit, arrays in kept:
+            for unit, arrays in cached:
                 use(unit, arrays)
             waiting = []
             for unit, future in others:
@@ -104,26 +104,26 @@ class UnitCache:
         del dropped
 
     def _claim(
-        self, units: Sequence[int], own: dict[int, Loading]
+        self, units: Sequence[int], to_read: dict[int, Loading]
     ) -> tuple[list[tuple[int, Arrays]], list[tuple[int, Loading]]]:
-        """Return the cached units, and those that other threads read; add the rest to `own`."""
-        kept, others = [], []
+        """Return the cached units, and those that other threads read; add the rest to `to_read`."""
+        cached, others = [], []
         with self._lock:
             for unit in units:
                 if unit in self._units:
                     self._units.move_to_end(unit)
-                    kept.append((unit, self._units[unit]))
+                    cached.append((unit, self._units[unit]))
                 elif unit in self._loading:
                     others.append((unit, self._loading[unit]))
                 else:
-                    own[unit] = self._loading[unit] = Future()
-        return kept, others
+                    to_read[unit] = self._loading[unit] = Future()
+        return cached, others
 
-    def _read(self, own: Mapping[int, Loading], use: Callable[[int, Arrays], None]) -> None:
+    def _read(self, to_read: Mapping[int, Loading], use: Callable[[int, Arrays], None]) -> None:
         source = self._source
-        with closing(source.read(list(own))) as stream:
-            read = _cut(stream, [source.units[unit] for unit in own])
-            for (unit, future), arrays in zip(own.items(), read, strict=True):
+        with closing(source.read(list(to_read))) as stream:
+            read = _cut(stream, [source.units[unit] for unit in to_read])
+            for (unit, future), arrays in zip(to_read.items(), read, strict=True):
                 self._finish(unit, future, arrays)
                 use(unit, arrays)
                 del arrays
@@ -170,20 +170,20 @@ def _measure(arrays: Arrays) -> int:
 
 def _cut(stream: Iterator[_core.DeviceArray], counts: Iterable[int]) -> Iterator[Arrays]:
     """Cut the arrays of `stream` into parts of `counts` rows, or raise OSError."""
-    rest: _core.DeviceArray | None = None
+    remaining: _core.DeviceArray | None = None
     for count in counts:
         arrays: Arrays = []
         missing = count
         while missing:
-            if rest is None or len(rest) == 0:
-                if (rest := next(stream, None)) is None:
+            if remaining is None or len(remaining) == 0:
+                if (remaining := next(stream, None)) is None:
                     raise _refuse()
                 continue
-            arrays.append(rest[:missing])
-            rest = rest[len(arrays[-1]) :]
+            arrays.append(remaining[:missing])
+            remaining = remaining[len(arrays[-1]) :]
             missing -= len(arrays[-1])
         yield arrays
-    if (rest is not None and len(rest)) or any(len(array) for array in stream):
+    if (remaining is not None and len(remaining)) or any(len(array) for array in stream):
         raise _refuse()
 
 

@@ -73,8 +73,8 @@ def find_partition_bounds(filter: Any, schema: pa.Schema, constants: Set[str]) -
 
     if filter is None:
         return None
-    own = [field for field in schema if field.name in constants]
-    exact = {field.name for field in own if not pa.types.is_floating(field.type)}
+    fields = [field for field in schema if field.name in constants]
+    exact = {field.name for field in fields if not pa.types.is_floating(field.type)}
     parts = [part for part in split_conjunction(filter) if exact and _reads(part, exact)]
     bounds = find_bounds(filter, schema, counts_nulls=False)
     return combine([*parts, bounds] if bounds is not None else parts)
@@ -211,16 +211,16 @@ class _Bounds:
 
         present = values.drop_null()
         if _find_kind(type) == "float":
-            found = self._find_range(field, type, present.to_pylist())
+            condition = self._find_range(field, type, present.to_pylist())
         else:
             try:
-                found = _refer(field).isin(present.cast(type))
+                condition = _refer(field).isin(present.cast(type))
             except pa.ArrowException:
                 return None
-        if found is None or len(present) == len(values):
-            return found
+        if condition is None or len(present) == len(values):
+            return condition
         null = self._find_null(field)
-        return None if null is None else found | null
+        return None if null is None else condition | null
 
     def _find_range(self, field: Field, type: pa.DataType, values: list[float]) -> Any:
         """Return the range of some numbers: pyarrow tells zeros of both signs apart in sets."""
@@ -290,19 +290,19 @@ def _refer(field: Field) -> Any:
 
 
 def _call(function: str, field: Field, value: Any) -> Any:
-    own: Any = _refer(field)
+    reference: Any = _refer(field)
     match function:
         case "less":
-            return own < value
+            return reference < value
         case "less_equal":
-            return own <= value
+            return reference <= value
         case "greater":
-            return own > value
+            return reference > value
         case "greater_equal":
-            return own >= value
+            return reference >= value
         case "equal":
-            return own == value
-    return (own < value) | (own > value)
+            return reference == value
+    return (reference < value) | (reference > value)
 
 
 def _find_kind(type: pa.DataType) -> str | None:
@@ -327,11 +327,11 @@ def _find_kind(type: pa.DataType) -> str | None:
 
 def _are_comparable(type: pa.DataType, other: pa.DataType) -> bool:
     """Whether values of another type are compared with a column of `type` as its own are."""
-    kind, given = _find_kind(type), _find_kind(other)
-    if kind is None or given is None:
+    kind, other_kind = _find_kind(type), _find_kind(other)
+    if kind is None or other_kind is None:
         return False
-    if kind == given == "timestamp":
+    if kind == other_kind == "timestamp":
         return (type.tz is None) == (other.tz is None)
     if kind == "timestamp":
-        return given == "date" and type.tz is None
-    return kind == given or (kind in ("float", "decimal") and given == "int")
+        return other_kind == "date" and type.tz is None
+    return kind == other_kind or (kind in ("float", "decimal") and other_kind == "int")

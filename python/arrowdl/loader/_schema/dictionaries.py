@@ -55,20 +55,20 @@ class Dictionaries:
         """Raise ValueError unless each dictionary is that of the first array, or a prefix of it."""
         if len(array) == 0:  # it has no codes
             return
-        for path, found in find_dictionaries(array):
-            known = self._known.get(path)
-            if known is None or len(known) == 0:
-                self._known[path] = found
+        for path, dictionary in find_dictionaries(array):
+            before = self._known.get(path)
+            if before is None or len(before) == 0:
+                self._known[path] = dictionary
                 continue
-            common = min(len(known), len(found))
-            may_fit = self._grows or len(found) <= len(known)
-            if may_fit and are_same(known.slice(0, common), found.slice(0, common)):
-                self._known[path] = max(known, found, key=len)
+            common = min(len(before), len(dictionary))
+            may_fit = self._grows or len(dictionary) <= len(before)
+            if may_fit and are_same(before.slice(0, common), dictionary.slice(0, common)):
+                self._known[path] = max(before, dictionary, key=len)
                 continue
             raise ValueError(
                 f'the dictionary of "{path}" changes between batches: its codes would mean '
-                f"{_show(known)} in one batch and {_show(found)} in another"
-                f"{_show_difference(known, found)}. Give every part of "
+                f"{_show(before)} in one batch and {_show(dictionary)} in another"
+                f"{_show_difference(before, dictionary)}. Give every part of "
                 "the source the same dictionary (as an enum, or pyarrow's unify_dictionaries() on "
                 "a table), give all values as vocabulary=, or write the codes as integers"
             )

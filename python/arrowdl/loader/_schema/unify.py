@@ -37,7 +37,7 @@ def check_names(path: str, schema: pa.Schema, is_read: Callable[[str], bool] = i
                 " and give that to the Loader, after rename_columns()"
             )
 
-    return pa.schema([own for own in schema if counts[own.name] == 1], schema.metadata)
+    return pa.schema([field for field in schema if counts[field.name] == 1], schema.metadata)
 
 
 def list_schemas(dataset: ds.FileSystemDataset) -> list[tuple[str, pa.Schema]]:
@@ -81,8 +81,8 @@ def unify_schemas(
     (first, unified), *others = [
         (path, _leave_out(check_names(path, schema, is_read), drifted)) for path, schema in schemas
     ]
-    for path, given in others:
-        schema = _leave_out(given, drifted)
+    for path, file_schema in others:
+        schema = _leave_out(file_schema, drifted)
         if schema.equals(unified):
             continue
         unified, schema = _join_types(unified, schema)
@@ -114,7 +114,7 @@ def _mark_index(unified: pa.Schema, schemas: Sequence[tuple[str, pa.Schema]]) ->
 def _leave_out(schema: pa.Schema, names: set[str]) -> pa.Schema:
     import pyarrow as pa
 
-    return pa.schema([own for own in schema if own.name not in names], schema.metadata)
+    return pa.schema([field for field in schema if field.name not in names], schema.metadata)
 
 
 def _join_types(one: pa.Schema, other: pa.Schema) -> tuple[pa.Schema, pa.Schema]:
@@ -154,7 +154,7 @@ def join_types(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     if items is None:
         return None
     field = one.value_field.with_type(items).with_nullable(True)
-    sizes = {own.list_size for own in (one, other) if pa.types.is_fixed_size_list(own)}
+    sizes = {type.list_size for type in (one, other) if pa.types.is_fixed_size_list(type)}
     if len(sizes) > 1:
         return None
     return pa.list_(field, sizes.pop()) if sizes else pa.large_list(field)
@@ -164,15 +164,15 @@ def _join_structs(one: pa.StructType, other: pa.StructType) -> pa.DataType | Non
     import pyarrow as pa
 
     pairs = list(zip(one, other, strict=False))
-    if len(one) != len(other) or any(mine.name != own.name for mine, own in pairs):
+    if len(one) != len(other) or any(mine.name != theirs.name for mine, theirs in pairs):
         return None
-    joined = [join_types(mine.type, own.type) for mine, own in pairs]
+    joined = [join_types(mine.type, theirs.type) for mine, theirs in pairs]
     if None in joined:
         return None
     return pa.struct(
         [
-            mine.with_type(type).with_nullable(mine.nullable or own.nullable)
-            for (mine, own), type in zip(pairs, joined, strict=True)
+            mine.with_type(type).with_nullable(mine.nullable or theirs.nullable)
+            for (mine, theirs), type in zip(pairs, joined, strict=True)
         ]
     )
 
@@ -187,12 +187,12 @@ def _is_list(type: pa.DataType) -> bool:
 
 def read_alike(table: pa.Table, unified: Unified) -> pa.Table:
     """Return a table of one file with the types of all files, without columns that are not read."""
-    kept = [i for i, name in enumerate(table.column_names) if name not in unified.drifted]
-    table = table.select(kept) if len(kept) < table.num_columns else table
-    for i, own in enumerate(table.schema):
-        wanted = unified.schema.field(own.name).type
-        if own.type != wanted and join_types(own.type, wanted) is not None:
-            table = table.set_column(i, own.with_type(wanted), table.column(i).cast(wanted))
+    indices = [i for i, name in enumerate(table.column_names) if name not in unified.drifted]
+    table = table.select(indices) if len(indices) < table.num_columns else table
+    for i, field in enumerate(table.schema):
+        wanted = unified.schema.field(field.name).type
+        if field.type != wanted and join_types(field.type, wanted) is not None:
+            table = table.set_column(i, field.with_type(wanted), table.column(i).cast(wanted))
     return table
 
 

@@ -30,14 +30,16 @@ class Vocabulary:
                 f"vocabulary={values!r}: give the values by column name, as in "
                 '{"color": ["red", "green"]}'
             )
-        return cls({str(name): _read_values(name, own) for name, own in values.items()})
+        return cls(
+            {str(name): _read_values(name, column_values) for name, column_values in values.items()}
+        )
 
     def check_names(self, columns: Sequence[str]) -> None:
         """Raise ValueError if a table belongs to none of `columns`."""
         for name in self.tables:
             if name not in columns:
-                known = list(dict.fromkeys(columns))
-                raise ValueError(f'vocabulary= names "{name}", and the columns are {known}')
+                names = list(dict.fromkeys(columns))
+                raise ValueError(f'vocabulary= names "{name}", and the columns are {names}')
 
     def concerns(self, schema: pa.Schema) -> bool:
         """Whether `schema` has a column with a table."""
@@ -159,12 +161,12 @@ def _is_text(type: pa.DataType) -> bool:
     )
 
 
-def _choose_index_type(own: pa.DataType, count: int) -> pa.DataType:
-    """Return `own`, or int32 if its codes would not fit."""
+def _choose_index_type(index_type: pa.DataType, count: int) -> pa.DataType:
+    """Return `index_type`, or int32 if its codes would not fit."""
     import pyarrow as pa
 
-    bits = own.bit_width - (1 if pa.types.is_signed_integer(own) else 0)
-    return own if count <= 2**bits else pa.int32()
+    bits = index_type.bit_width - (1 if pa.types.is_signed_integer(index_type) else 0)
+    return index_type if count <= 2**bits else pa.int32()
 
 
 class TableBuilder:
@@ -175,7 +177,7 @@ class TableBuilder:
     """
 
     def __init__(self) -> None:
-        self._known: pa.Array | None = None
+        self._table: pa.Array | None = None
 
     def add(self, dictionary: pa.Array) -> None:
         """Add a dictionary.
@@ -186,28 +188,28 @@ class TableBuilder:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        known = self._known
-        if known is None:
+        table = self._table
+        if table is None:
             pc.index_in(dictionary.slice(0, 0), value_set=dictionary.slice(0, 0))  # may raise
-        if known is None or len(known) == 0:
-            self._known = dictionary
-        elif known.slice(0, len(dictionary)).equals(dictionary):
+        if table is None or len(table) == 0:
+            self._table = dictionary
+        elif table.slice(0, len(dictionary)).equals(dictionary):
             return
-        elif dictionary.slice(0, len(known)).equals(known):
-            self._known = dictionary
+        elif dictionary.slice(0, len(table)).equals(table):
+            self._table = dictionary
         else:
-            known = known.drop_null().unique()
-            new = dictionary.filter(pc.is_null(pc.index_in(dictionary, value_set=known)))
-            self._known = pa.concat_arrays([known, new.drop_null().unique()])
+            table = table.drop_null().unique()
+            new = dictionary.filter(pc.is_null(pc.index_in(dictionary, value_set=table)))
+            self._table = pa.concat_arrays([table, new.drop_null().unique()])
 
     def finish(self, type: pa.DictionaryType) -> pa.Array:
         """Return the table, of the values of `type`; null has no code."""
         import pyarrow as pa
 
-        known = self._known
-        if known is None:
+        table = self._table
+        if table is None:
             return pa.array([], type.value_type)
-        return known.drop_null().unique() if known.null_count else known
+        return table.drop_null().unique() if table.null_count else table
 
 
 def make_empty(schema: pa.Schema) -> pa.RecordBatch:

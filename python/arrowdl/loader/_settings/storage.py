@@ -81,8 +81,8 @@ class Storage:
         if self.filesystem is not None and not is_file_system(self.filesystem):
             raise TypeError(
                 f"Storage.filesystem={self.filesystem!r}: give a file system of pyarrow.fs or "
-                "fsspec, as pyarrow.fs.S3FileSystem(...), or leave it out and give the source as "
-                "URLs, s3://bucket/folder, whose Storage.options are the file system's"
+                "fsspec, such as pyarrow.fs.S3FileSystem(...). Or leave it out, and give the "
+                "source as URLs, such as s3://bucket/folder, with Storage.options"
             )
         if self.options is not None and not isinstance(self.options, Mapping):
             raise TypeError(
@@ -91,8 +91,8 @@ class Storage:
             )
         if self.options is not None and self.filesystem is not None:
             raise ValueError(
-                "Storage.options are of the file system that a URL names: give those of "
-                "Storage.filesystem to that object itself"
+                "Storage.options are for the file system that a URL names: pass these to "
+                "the object of Storage.filesystem when you make it"
             )
         if self.retries is not None and not isinstance(self.retries, Retries):
             raise TypeError(f"Storage.retries={self.retries!r}: give an arrowdl.Retries(...)")
@@ -104,8 +104,8 @@ class Storage:
         is_path = isinstance(self.plan, (str, os.PathLike))
         if self.plan is not None and not is_path and not hasattr(self.plan, "save"):
             raise TypeError(
-                f"Storage.plan={self.plan!r}: give what Loader.plan() returned, the file of its "
-                'save(), or "share"'
+                f"Storage.plan={self.plan!r}: give what Loader.plan() returned, the file that its "
+                'save() wrote, or "share"'
             )
 
     def _check_cache(self) -> None:

@@ -46,9 +46,9 @@ def _advise(name: str, table: Mapping[str, str], ours: Iterable[str]) -> str:
     """Return what to write in place of a keyword."""
     if name in table:
         return table[name]
-    known = sorted(ours)
-    close = _find_close(name, known)
-    return f"{close}=" if close else f"one of {join_names(known)}"
+    options = sorted(ours)
+    close = _find_close(name, options)
+    return f"{close}=" if close else f"one of {join_names(options)}"
 
 
 def _advise_field(kind: str, name: str, fields: list[str]) -> str:
@@ -56,15 +56,15 @@ def _advise_field(kind: str, name: str, fields: list[str]) -> str:
     if name in FIELDS[kind]:
         return f"give {FIELDS[kind][name]}"
     if name in LOADER:
-        return f"it is of the Loader, give Loader({name}=...)"
+        return f"it is an option of the Loader, give Loader({name}=...)"
     if name in ADVICE:
         return f"give the Loader {ADVICE[name]}"
     close = _find_close(name, fields)
     return f"give {close}=" if close else "there is no such field"
 
 
-def _find_close(name: str, known: list[str]) -> str | None:
+def _find_close(name: str, names: list[str]) -> str | None:
     """Return the keyword that is spelled like `name`."""
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(name, known, 1)), None)
+    return next(iter(get_close_matches(name, names, 1)), None)

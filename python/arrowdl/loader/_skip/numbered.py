@@ -182,32 +182,32 @@ class NumberedSource(WrappedSource):
 
     def _copy_rows(self, unit: int, rows: Sequence[int]) -> list[_core.DeviceArray]:
         """Return copies of rows of a unit, ascending; none if it cannot be read."""
-        found: list[_core.DeviceArray] = []
+        copies: list[_core.DeviceArray] = []
         begin = 0
         with closing(self.read([unit])) as stream:
             for array in stream:
-                own = [row - begin for row in rows if begin <= row < begin + len(array)]
-                found += [copy.deepcopy(array[row : row + 1]) for row in own]
+                indices = [row - begin for row in rows if begin <= row < begin + len(array)]
+                copies += [copy.deepcopy(array[row : row + 1]) for row in indices]
                 begin += len(array)
-                if len(found) == len(rows):
+                if len(copies) == len(rows):
                     break
-        return [] if unit in self.failures else found
+        return [] if unit in self.failures else copies
 
 
 def _cut(
     stream: Iterator[_core.DeviceArray], counts: Iterable[int]
 ) -> Iterator[list[_core.DeviceArray]]:
     """Cut the arrays of `stream` into whole units of `counts` rows, or raise OSError at its end."""
-    rest: _core.DeviceArray | None = None
+    remaining: _core.DeviceArray | None = None
     for count in counts:
         arrays: list[_core.DeviceArray] = []
         while count:
-            if rest is None or not len(rest):
-                if (rest := next(stream, None)) is None:
+            if remaining is None or not len(remaining):
+                if (remaining := next(stream, None)) is None:
                     raise _refuse()
                 continue
-            arrays.append(rest[:count])
-            rest = rest[len(arrays[-1]) :]
+            arrays.append(remaining[:count])
+            remaining = remaining[len(arrays[-1]) :]
             count -= len(arrays[-1])
         yield arrays
 

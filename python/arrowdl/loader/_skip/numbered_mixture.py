@@ -25,13 +25,13 @@ def number_mixture(
     """Return the rows of a mixture with their numbers as the column `NUMBER`."""
     faults = faults or [Faults() for _ in mixture.members]
     firsts = list(accumulate((member.source.num_rows for member in mixture.members), initial=0))
-    made = mixture.with_members(
+    numbered = mixture.with_members(
         [
             replace(member, source=NumberedSource(member.source, first, own))
             for member, first, own in zip(mixture.members, firsts, faults, strict=False)
         ]
     )
-    return made, NumberedMixture(made, firsts)
+    return numbered, NumberedMixture(numbered, firsts)
 
 
 class NumberedMixture:
@@ -50,10 +50,13 @@ class NumberedMixture:
         return any(source.has_failures for source in self._sources)
 
     def report_missing(self, numbers: Sequence[int]) -> MissingRows:
-        own: dict[int, list[int]] = {}
+        numbers_by_source: dict[int, list[int]] = {}
         for number in numbers:
-            own.setdefault(self._find(number), []).append(number)
-        reports = [self._sources[i].report_missing(found) for i, found in own.items()]
+            numbers_by_source.setdefault(self._find(number), []).append(number)
+        reports = [
+            self._sources[i].report_missing(found_numbers)
+            for i, found_numbers in numbers_by_source.items()
+        ]
         return reduce(add, reports)
 
     def locate(self, numbers: Sequence[int]) -> list[Place]:

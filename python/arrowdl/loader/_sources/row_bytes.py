@@ -53,11 +53,11 @@ def measure_held(
 def count_lanes(
     held: Held,
     rows: int,  # of the shuffle buffer: with a large one, lanes may hold as much
-    most: int = LANES,
+    max_lanes: int = LANES,
 ) -> int:
     """Count the lanes of a source, of which few fit into memory if row groups are large."""
     room = max(_LANES_BYTES, rows * held.row)
-    return max(_LEAST_LANES, int(min(most, room / max(1.0, held.unit))))
+    return max(_LEAST_LANES, int(min(max_lanes, room / max(1.0, held.unit))))
 
 
 def count_buffer_rows(
@@ -86,9 +86,9 @@ def measure_type(type: pa.DataType) -> float | None:
         item = measure_type(type.value_type)
         return None if item is None else item * type.list_size
     if types.is_struct(type):
-        own = [measure_type(type.field(i).type) for i in range(type.num_fields)]
-        known = [size for size in own if size is not None]
-        return sum(known) if len(known) == len(own) else None
+        sizes = [measure_type(type.field(i).type) for i in range(type.num_fields)]
+        known_sizes = [size for size in sizes if size is not None]
+        return sum(known_sizes) if len(known_sizes) == len(sizes) else None
     try:
         return float(type.bit_width) / 8
     except ValueError:
@@ -97,9 +97,9 @@ def measure_type(type: pa.DataType) -> float | None:
 
 def measure_schema(schema: pa.Schema) -> float | None:
     """Return the bytes of a row; None if rows of the schema differ."""
-    own = [measure_type(field.type) for field in schema]
-    known = [size for size in own if size is not None]
-    return sum(known) if len(known) == len(own) else None
+    sizes = [measure_type(field.type) for field in schema]
+    known_sizes = [size for size in sizes if size is not None]
+    return sum(known_sizes) if len(known_sizes) == len(sizes) else None
 
 
 def estimate_row(
@@ -143,9 +143,9 @@ def _measure_chunk(chunk: Any) -> float:
     stored, values = float(chunk.total_uncompressed_size), max(1.0, float(chunk.num_values))
     if not chunk.has_dictionary_page:
         return stored
-    found = chunk.statistics
-    if found is not None and found.has_min_max:
-        value = sum(map(_count_bytes, (found.min, found.max))) / 2
+    statistics = chunk.statistics
+    if statistics is not None and statistics.has_min_max:
+        value = sum(map(_count_bytes, (statistics.min, statistics.max))) / 2
     else:  # there may be any number of different values, from one to all
         value = stored / math.sqrt(values)
     return max(stored, values * (_OFFSET_BYTES + value))

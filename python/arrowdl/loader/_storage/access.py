@@ -71,15 +71,15 @@ class Access:
 
         if self.filesystem is not None:
             store = _wrap(self.filesystem)
-            stores, found = [store], [_find_own(store, path) for path in paths]
+            stores, store_paths = [store], [_find_own(store, path) for path in paths]
         else:
-            stores, found = self._open_stores(paths)
+            stores, store_paths = self._open_stores(paths)
         retries = self.retries or Retries()
         if known is None:
-            found = pin_revisions(stores, found, retries)
+            store_paths = pin_revisions(stores, store_paths, retries)
         else:  # a plan has the commits
-            check_revisions(stores, found, known, revisions or {}, retries)
-        return keep_footers(self._add_layers(stores, known or {})), found
+            check_revisions(stores, store_paths, known, revisions or {}, retries)
+        return keep_footers(self._add_layers(stores, known or {})), store_paths
 
     def wrap(
         self,
@@ -106,9 +106,9 @@ class Access:
         from arrowdl.loader._storage.retrying import retry
         from arrowdl.loader._storage.stores import StoresHandler
 
-        made = pin(fs.PyFileSystem(StoresHandler(stores)), known)
-        made = retry(made, self.retries or Retries())
-        return made if self.cache is None else cache(made, self.cache)
+        filesystem = pin(fs.PyFileSystem(StoresHandler(stores)), known)
+        filesystem = retry(filesystem, self.retries or Retries())
+        return filesystem if self.cache is None else cache(filesystem, self.cache)
 
     def _open_stores(self, paths: Sequence[str]) -> tuple[list[Store], list[str]]:
         from pyarrow.fs import LocalFileSystem
@@ -117,11 +117,11 @@ class Access:
 
         stores: dict[str, Store] = {}
         keys: dict[str, tuple[str, str]] = {}
-        found = []
+        store_paths = []
         for path in paths:
             if not is_url(path):
                 stores.setdefault("", Store("", LocalFileSystem()))
-                found.append(path)
+                store_paths.append(path)
                 continue
             parts = split_url(path)
             is_web = parts.scheme in ("http", "https")
@@ -135,8 +135,8 @@ class Access:
             if prefix not in stores:
                 stores[prefix] = self._make_store(path, parts.scheme)
             stores[prefix].secrets |= find_url_secrets(path)
-            found.append(_name(stores[prefix], path) if is_web else describe_url(path, False))
-        return list(stores.values()), found
+            store_paths.append(_name(stores[prefix], path) if is_web else describe_url(path, False))
+        return list(stores.values()), store_paths
 
     def _make_store(self, url: str, scheme: str) -> Store:
         options = self.storage_options or {}
@@ -163,9 +163,9 @@ def _find_own(store: Store, path: str) -> str:
     """Return the path, in a file system that was given, of a path or URL, without its secrets."""
     if not is_url(path):
         return path
-    own, clean = _strip_scheme(store, path), _strip_scheme(store, describe_url(path))
+    secret_path, clean = _strip_scheme(store, path), _strip_scheme(store, describe_url(path))
     store.secrets |= find_url_secrets(path)
-    if store.signed.setdefault(clean, own) != own:
+    if store.signed.setdefault(clean, secret_path) != secret_path:
         raise ValueError(_TWICE.format(clean))
     return clean
 

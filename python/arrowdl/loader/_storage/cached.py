@@ -155,8 +155,8 @@ def name_store(filesystem: fs.FileSystem) -> str:
         return f"{filesystem.type_name} {_list_options(_find_options(filesystem))}"
     handler = filesystem.handler
     if isinstance(handler, StoresHandler):
-        names = [name_store(own.filesystem) for own in handler.stores]
-        prefixes = [own.prefix for own in handler.stores]
+        names = [name_store(store.filesystem) for store in handler.stores]
+        prefixes = [store.prefix for store in handler.stores]
         return str(list(zip(prefixes, names, strict=True))) if all(names) else ""
     if isinstance(handler, fs.FSSpecHandler):
         return _name_fsspec(handler.fs)
@@ -207,7 +207,7 @@ def _name_class(value: Any) -> str:
 def _find_options(filesystem: fs.FileSystem) -> dict[str, Any]:
     """Return the options that pyarrow pickles a file system with."""
     _, arguments, *_ = filesystem.__reduce__()
-    return next((found for found in arguments if isinstance(found, dict)), {})
+    return next((argument for argument in arguments if isinstance(argument, dict)), {})
 
 
 def _list_options(options: dict[str, Any]) -> list[tuple[str, str]]:

@@ -61,22 +61,24 @@ class FsspecHandler(ReadingHandler):
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
         self.filesystem.invalidate_cache(selector.base_dir)
         if "http" in self.filesystem.protocol:
-            found = self._find_links(selector.base_dir, recursive=selector.recursive)
+            entries = self._find_links(selector.base_dir, recursive=selector.recursive)
         else:
             depth = {} if selector.recursive else {"maxdepth": 1}  # which adlfs does not know
             find = self.filesystem.find
-            found = _call(find, selector.base_dir, withdirs=True, detail=True, **depth)
+            entries = _call(find, selector.base_dir, withdirs=True, detail=True, **depth)
         base = selector.base_dir.strip("/")
-        infos = [_make_info(path, info) for path, info in found.items() if path.strip("/") != base]
+        infos = [
+            _make_info(path, info) for path, info in entries.items() if path.strip("/") != base
+        ]
         if not infos and not selector.allow_not_found and not self.filesystem.exists(base):
             raise FileNotFoundError(selector.base_dir)
         return infos
 
     def _find_links(self, page: str, *, recursive: bool) -> dict[str, Any]:
         """List what pages of links name. fsspec asks for folders without the slash at their end."""
-        found: dict[str, Any] = {}
+        entries: dict[str, Any] = {}
         pages = [page]
-        note_progress(lambda: f"{len(found)} links were found, and {len(pages)} pages were left")
+        note_progress(lambda: f"{len(entries)} links were found, and {len(pages)} pages were left")
         while pages:
             page = pages.pop()
             if page.count("/") > _MOST_SLASHES:
@@ -89,12 +91,12 @@ class FsspecHandler(ReadingHandler):
                 continue
             for link in links:
                 name = _place(page, link["name"])
-                if name is None or name in found:
+                if name is None or name in entries:
                     continue
-                found[name] = link | {"name": name}
+                entries[name] = link | {"name": name}
                 if recursive and name.endswith("/"):
                     pages.append(name)
-        return found
+        return entries
 
     def _find(self, path: str) -> dict[str, Any]:
         self.filesystem.invalidate_cache(self.filesystem._parent(path))  # of listings: it is old
@@ -155,10 +157,10 @@ def _place(page: str, link: str) -> str | None:
     address = link.partition("://")[2]
     if not address.startswith(f"{above}/"):
         return None
-    rest = address[len(above) :]
-    if "?" in rest or has_step_up(unquote(rest)):  # "?C=M;O=A" sorts
+    name = address[len(above) :]
+    if "?" in name or has_step_up(unquote(name)):  # "?C=M;O=A" sorts
         return None
-    return f"{scheme}://{above}{rest}"
+    return f"{scheme}://{above}{name}"
 
 
 class _WebReader(_FsspecReader):
@@ -216,10 +218,10 @@ class _WebReader(_FsspecReader):
 def _is_of_web(filesystem: Any) -> bool:
     """Whether a file system is fsspec's of the web, with its own ``cat_file``."""
     names = {f"{kind.__module__}.{kind.__name__}" for kind in type(filesystem).__mro__}
-    own = getattr(type(filesystem), "_cat_file", None)
+    method = getattr(type(filesystem), "_cat_file", None)
     return (
         "fsspec.implementations.http.HTTPFileSystem" in names
-        and getattr(own, "__module__", "") == "fsspec.implementations.http"
+        and getattr(method, "__module__", "") == "fsspec.implementations.http"
         and not filesystem.asynchronous
     )
 
@@ -251,17 +253,17 @@ def _read_stamp(info: dict[str, Any]) -> Stamp:
     return Stamp(info.get("size"), next(times, None), next(etags, None))
 
 
-def _read_time(found: Any) -> int | None:
+def _read_time(time: Any) -> int | None:
     """Return nanoseconds since 1970."""
-    if isinstance(found, (int, float)):
-        return round(found * 10**6) * 1000  # as exact as a float is
-    if isinstance(found, str):
+    if isinstance(time, (int, float)):
+        return round(time * 10**6) * 1000  # as exact as a float is
+    if isinstance(time, str):
         for parse in (datetime.fromisoformat, parsedate_to_datetime):
             try:
-                found = parse(found)
+                time = parse(time)
                 break
             except ValueError:
                 continue
-    if not isinstance(found, datetime):
+    if not isinstance(time, datetime):
         return None
-    return to_nanoseconds(found)
+    return to_nanoseconds(time)

@@ -17,18 +17,18 @@ from arrowdl.loader._storage.transient import (
 
 def pin(
     filesystem: fs.FileSystem,
-    known: Mapping[str, Stamp],  # what a listing, or a plan, said of files
+    stamps: Mapping[str, Stamp],  # what a listing, or a plan, said of files
 ) -> fs.FileSystem:
     """Return a file system whose files have to stay as they are known, or first opened."""
-    return fs.PyFileSystem(PinningHandler(filesystem, known))
+    return fs.PyFileSystem(PinningHandler(filesystem, stamps))
 
 
 class PinningHandler(ReadingHandler):
     """Compares each file that is opened with its stamp; a listing adds stamps."""
 
-    def __init__(self, inner: fs.FileSystem, known: Mapping[str, Stamp]) -> None:
+    def __init__(self, inner: fs.FileSystem, stamps: Mapping[str, Stamp]) -> None:
         super().__init__(inner)
-        self.stamps = dict(known)
+        self.stamps = dict(stamps)
 
     def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
         return [self._note(info) for info in super().get_file_info(paths)]
@@ -56,26 +56,26 @@ class PinningHandler(ReadingHandler):
             reader.close()
             self._check(path, reader.stamp())
 
-    def _check(self, path: str, found: Stamp) -> Stamp:
+    def _check(self, path: str, now: Stamp) -> Stamp:
         before = self.stamps.get(path)
-        if before is not None and (changes := list_changes(before, found)):
+        if before is not None and (changes := list_changes(before, now)):
             raise FileChangedError(
                 f"{path!r} has changed since it was listed ({', '.join(changes)}), so that its "
                 "rows are no longer where the Loader expects them: make a new Loader (and a new "
                 "plan), and write new files under new names while a training reads"
             )
-        merged = found if before is None else _fill(before, found)
+        merged = now if before is None else _fill(before, now)
         self.stamps[path] = merged
         return merged
 
 
-def _fill(before: Stamp, found: Stamp) -> Stamp:
+def _fill(before: Stamp, now: Stamp) -> Stamp:
     """Add what was unknown before."""
-    is_rough = before.mtime is None or (not before.mtime % SECOND and (found.mtime or 0) % SECOND)
+    is_rough = before.mtime is None or (not before.mtime % SECOND and (now.mtime or 0) % SECOND)
     return Stamp(
-        found.size if before.size is None else before.size,
-        found.mtime if is_rough else before.mtime,
-        before.etag or found.etag,
+        now.size if before.size is None else before.size,
+        now.mtime if is_rough else before.mtime,
+        before.etag or now.etag,
     )
 
 

@@ -29,7 +29,7 @@ _DEFAULT = "main"
 
 def _find_store(stores: Iterable[Store], path: str) -> Store | None:
     """Return the store of a path, if it is one of the Hub."""
-    return next((own for own in stores if own.has(path) and _find_hub(own)), None)
+    return next((store for store in stores if store.has(path) and _find_hub(store)), None)
 
 
 def pin_revisions(
@@ -55,9 +55,9 @@ def pin_revisions(
 
 def _find_hub(store: Store) -> Any:
     """Return the HfFileSystem of a store; None if it has another one."""
-    found = getattr(getattr(store.filesystem, "handler", None), "filesystem", None)
-    modules = {kind.__module__.partition(".")[0] for kind in type(found).__mro__}
-    return found if "huggingface_hub" in modules else None
+    filesystem = getattr(getattr(store.filesystem, "handler", None), "filesystem", None)
+    modules = {kind.__module__.partition(".")[0] for kind in type(filesystem).__mro__}
+    return filesystem if "huggingface_hub" in modules else None
 
 
 def check_revisions(
@@ -69,32 +69,34 @@ def check_revisions(
     retries: Retries,  # a branch that the plan does not know is asked for
 ) -> None:
     """Raise ValueError if a path names another revision than that of a plan's files."""
-    hubs = [own for own in stores if _find_hub(own)]
-    found: dict[str, set[str]] = {}
+    hubs = [store for store in stores if _find_hub(store)]
+    planned_commits: dict[str, set[str]] = {}
     for match in (_match(_PATH, path) for path in planned) if hubs else ():
         if match is not None:
-            found.setdefault(f"{match['kind']}{match['name']}", set()).add(match["commit"])
+            planned_commits.setdefault(f"{match['kind']}{match['name']}", set()).add(
+                match["commit"]
+            )
     for store in hubs:
         store.revisions.update(revisions)
-    for path in paths if found else ():
+    for path in paths if planned_commits else ():
         hub, match = _find_store(stores, path), _match(_NAMED, path)
         if hub is None or match is None:
             continue
         kind, name = match.group("kind", "name")
-        own = found.get(f"{kind}{name}", set())
+        commits = planned_commits.get(f"{kind}{name}", set())
         revision = unquote(match["revision"] or _DEFAULT)
         commit: str | None = revisions.get(f"{kind}{name}@{revision}", revision)
-        if own and commit not in own and not _COMMIT.fullmatch(revision):
+        if commits and commit not in commits and not _COMMIT.fullmatch(revision):
             ask = partial(_ask_commit, _find_hub(hub), _KINDS[kind], name, revision)
             what = f"finding the commit of {path!r}"
             commit = call_with_retries(retries, what, partial(hub.secrets.guard, ask))
-        if own and commit not in own:
+        if commits and commit not in commits:
             place = "" if commit in (revision, None) else f", which is at {commit}"
-            of = " and ".join(sorted(own))
+            of = " and ".join(sorted(commits))
             raise ValueError(
                 f"the plan has revision {of} of the Hugging Face {_KINDS[kind]} {name!r}, and the "
                 f"URL names {revision!r}{place}: give the URL of the plan's commit, "
-                f"{kind}{name}@{min(own)}, or make a new plan"
+                f"{kind}{name}@{min(commits)}, or make a new plan"
             )
 
 
@@ -106,8 +108,8 @@ def _ask_commit(hub: Any, kind: str, name: str, revision: str) -> str | None:
     from huggingface_hub import HfApi
 
     api = HfApi(endpoint=hub.endpoint, token=hub.token)
-    found: str | None = api.repo_info(name, repo_type=kind, revision=revision).sha
-    return found
+    commit: str | None = api.repo_info(name, repo_type=kind, revision=revision).sha
+    return commit
 
 
 def _pin(store: Store, path: str, commits: dict[tuple[str, str, str], str | None]) -> str:
@@ -123,7 +125,7 @@ def _pin(store: Store, path: str, commits: dict[tuple[str, str, str], str | None
     commit = commits[key]
     if commit is None:
         return path
-    kind = next(own for own, name in _KINDS.items() if name == resolved.repo_type)
+    kind = next(prefix for prefix, name in _KINDS.items() if name == resolved.repo_type)
     store.revisions[f"{kind}{resolved.repo_id}@{resolved.revision}"] = commit
     start = path[: path.index(resolved.repo_id)]
     inner = f"/{resolved.path_in_repo}" if resolved.path_in_repo else ""
@@ -135,22 +137,24 @@ def _list_hubs(filesystem: fs.FileSystem) -> list[Store]:
     handler = find_handler(filesystem)
     while handler is not None and not isinstance(handler, StoresHandler):
         handler = find_handler(handler.inner)
-    return [] if handler is None else [own for own in handler.stores if _find_hub(own)]
+    return [] if handler is None else [store for store in handler.stores if _find_hub(store)]
 
 
 def list_revisions(filesystem: fs.FileSystem) -> dict[str, str]:
     """Return the revisions, as of `Store`, that the files of a file system are of."""
-    return {name: own for store in _list_hubs(filesystem) for name, own in store.revisions.items()}
+    return {
+        name: commit for store in _list_hubs(filesystem) for name, commit in store.revisions.items()
+    }
 
 
 def name_revisions(filesystem: fs.FileSystem, paths: Iterable[str]) -> str:
     """Return the repositories of Hugging Face that paths are in, with their commits; or nothing."""
     stores = _list_hubs(filesystem)
-    found: dict[str, None] = {}
+    repositories: dict[str, None] = {}
     for path in paths if stores else ():
-        store = next((own for own in stores if own.has(path)), None)
+        store = next((candidate for candidate in stores if candidate.has(path)), None)
         match = None if store is None else _PATH.match(path[len("hf://") * bool(store.prefix) :])
         if match is not None:
             kind, name, commit = match.group("kind", "name", "commit")
-            found[f"Hugging Face {_KINDS[kind]} {name!r}, revision {commit}"] = None
-    return "; ".join(found)
+            repositories[f"Hugging Face {_KINDS[kind]} {name!r}, revision {commit}"] = None
+    return "; ".join(repositories)

@@ -77,10 +77,10 @@ class Secrets:
         text = _describe_chain(error)
         if self.hide(text) == text:
             return error
-        made = self._copy(error)
-        if is_transient(error) and not is_transient(made):
-            return PassingError(f"{type(error).__name__}: {made}")
-        return made
+        clean_copy = self._copy(error)
+        if is_transient(error) and not is_transient(clean_copy):
+            return PassingError(f"{type(error).__name__}: {clean_copy}")
+        return clean_copy
 
     def _copy(self, error: Exception) -> Exception:
         shown = self.hide(str(error))
@@ -129,15 +129,15 @@ def is_secret(name: str) -> bool:
 
 def find_secrets(options: Mapping[str, Any]) -> list[str]:
     """Return the texts of options that are secrets by their names, also in mappings within."""
-    found: list[str] = []
+    texts: list[str] = []
     for name, value in options.items():
         if re.match(r"(?i)headers$", str(name)):
-            found += _find_in_headers(value)
+            texts += _find_in_headers(value)
         elif is_secret(str(name)):
-            found += _list_texts(value)
+            texts += _list_texts(value)
         elif isinstance(value, Mapping):
-            found += find_secrets(value)
-    return found
+            texts += find_secrets(value)
+    return texts
 
 
 def _find_in_headers(headers: Any) -> list[str]:
@@ -145,11 +145,11 @@ def _find_in_headers(headers: Any) -> list[str]:
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     if not isinstance(pairs, Iterable):
         return []
-    found = []
+    texts = []
     for name, *values in (pair for pair in pairs if isinstance(pair, (tuple, list))):
         if not _PLAIN_HEADER.match(str(name)):
-            found += _list_texts(values)
-    return found
+            texts += _list_texts(values)
+    return texts
 
 
 def _list_texts(value: Any) -> list[str]:
@@ -164,7 +164,7 @@ def _list_texts(value: Any) -> list[str]:
         return []
     text = str(value)
     parts = text.split()[1:]  # "Bearer ..." of a header
-    return [text, *parts, *(own[2] for own in _IN_CONNECTION.finditer(text))]
+    return [text, *parts, *(match[2] for match in _IN_CONNECTION.finditer(text))]
 
 
 def hide_query(query: str) -> tuple[str, list[str]]:

@@ -106,20 +106,20 @@ def _choose_s3(bucket: str, options: Mapping[str, Any]) -> dict[str, Any] | None
         return None
     if chosen.get("anonymous"):
         chosen = {name: value for name, value in chosen.items() if name not in _S3_KEYS}
-    given = [name for name in _S3_KEYS if name in chosen]
-    if given not in ([], [*_S3_KEYS], [*_S3_KEYS[:2]]):  # the rest is of another place
+    keys = [name for name in _S3_KEYS if name in chosen]
+    if keys not in ([], [*_S3_KEYS], [*_S3_KEYS[:2]]):  # the rest is of another place
         return None
     if "endpoint_override" not in chosen:
         return chosen
-    found = urlsplit(chosen["endpoint_override"])
-    host = found.netloc
-    if found.scheme not in ("http", "https") or found.path.strip("/"):
+    endpoint = urlsplit(chosen["endpoint_override"])
+    host = endpoint.netloc
+    if endpoint.scheme not in ("http", "https") or endpoint.path.strip("/"):
         return None
     if chosen.get("force_virtual_addressing"):  # the host has the bucket; pyarrow adds it
         if not host.startswith(f"{bucket}."):
             return None
         host = host.removeprefix(f"{bucket}.")
-    return {**chosen, "endpoint_override": f"{found.scheme}://{host}"}
+    return {**chosen, "endpoint_override": f"{endpoint.scheme}://{host}"}
 
 
 def _choose_gcs(bucket: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -128,10 +128,10 @@ def _choose_gcs(bucket: str, options: Mapping[str, Any]) -> dict[str, Any] | Non
         return None
     endpoint = chosen.get("endpoint_override")
     if endpoint:
-        found = urlsplit(endpoint)
-        if found.scheme not in ("http", "https") or found.path.strip("/"):
+        parts = urlsplit(endpoint)
+        if parts.scheme not in ("http", "https") or parts.path.strip("/"):
             return None
-        chosen |= {"endpoint_override": found.netloc, "scheme": found.scheme}
+        chosen |= {"endpoint_override": parts.netloc, "scheme": parts.scheme}
     return chosen
 
 
@@ -168,18 +168,22 @@ def _translate(
 ) -> dict[str, Any] | None:
     """Return options, and variables of the environment, by pyarrow's names, if all are known."""
     chosen: dict[str, Any] = {}
-    found = {name: text for name, text in os.environ.items() if variables.match(name)}
-    for given in (found, options):
-        own: dict[str, Any] = {}
-        for name, value in given.items():
+    environment = {name: text for name, text in os.environ.items() if variables.match(name)}
+    for source in (environment, options):
+        translated: dict[str, Any] = {}
+        for name, value in source.items():
             short = prefix.sub("", name.lower(), count=1)
             if short in _IDLE or value == "":
                 continue
-            known = names.get(short)
-            if known is None or not isinstance(value, str) or own.get(known, value) != value:
+            keyword = names.get(short)
+            if (
+                keyword is None
+                or not isinstance(value, str)
+                or translated.get(keyword, value) != value
+            ):
                 return None
-            own[known] = value
-        chosen |= own
+            translated[keyword] = value
+        chosen |= translated
     for name in _SWITCHES:
         if name in chosen:
             text = chosen[name].lower()

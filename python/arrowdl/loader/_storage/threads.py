@@ -69,10 +69,10 @@ def map_in_threads(
     return results
 
 
-def _hand_over(made: list[tuple[Future[Result], Result]]) -> None:
+def _hand_over(results: list[tuple[Future[Result], Result]]) -> None:
     """Set the results, the last one first: a thread that waits for the first finds all."""
-    while made:
-        future, result = made.pop()
+    while results:
+        future, result = results.pop()
         future.set_result(result)
 
 

@@ -105,8 +105,8 @@ def is_transient(
     if _FINAL.search(text):
         return False
     is_of_object_store = _OBJECT_STORE.match(text) is not None
-    if found := _STATUS.search(text) or (is_of_object_store and _STATUS_LINE.search(text)):
-        return int(found[1]) in _STATUSES
+    if match := _STATUS.search(text) or (is_of_object_store and _STATUS_LINE.search(text)):
+        return int(match[1]) in _STATUSES
     if is_of_object_store:
         return True
     return type(error) is OSError and bool(_WORDS.search(text))
@@ -125,11 +125,11 @@ def find_status(error: BaseException) -> int | None:
         candidates.append(response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
     else:
         candidates.append(getattr(response, "status_code", None))
-    for found in candidates:
-        if isinstance(found, str) and found.isdecimal():
-            found = int(found)
-        if isinstance(found, int) and 100 <= found < 600:
-            return found
+    for status in candidates:
+        if isinstance(status, str) and status.isdecimal():
+            status = int(status)
+        if isinstance(status, int) and 100 <= status < 600:
+            return status
     return None
 
 

@@ -237,15 +237,15 @@ def _open_fsspec(url: str, parts: Url, options: dict[str, Any]) -> fs.FileSystem
         kind = fsspec.get_filesystem_class(parts.scheme)
     except (ImportError, ValueError) as error:  # an unknown protocol, or a missing library
         raise type(error)(f"{describe_url(url)!r}: {error}") from None
-    own = {} if parts.scheme in _WEB else kind._get_kwargs_from_urls(url)
+    url_options = {} if parts.scheme in _WEB else kind._get_kwargs_from_urls(url)
     if parts.scheme in _WEB:
         options = _limit_waiting(options)
-    made = fsspec.filesystem(
+    filesystem = fsspec.filesystem(
         parts.scheme,
-        **{"skip_instance_cache": True, "use_listings_cache": False, **own, **options},
+        **{"skip_instance_cache": True, "use_listings_cache": False, **url_options, **options},
     )
-    _try_once(made)
-    return fs.PyFileSystem(FsspecHandler(made))
+    _try_once(filesystem)
+    return fs.PyFileSystem(FsspecHandler(filesystem))
 
 
 def _try_once(filesystem: Any) -> None:

@@ -234,13 +234,15 @@ def _read_partitions(
     import pyarrow.compute as pc
 
     column = actions.column("partition").combine_chunks()
-    found = [field.name for field in column.type]
-    own = {field.name: field for field in fields}
+    names_in_log = [field.name for field in column.type]
+    fields_by_name = {field.name: field for field in fields}
     values = {}
     for name in names:
         # With column mapping, the log has the names of files.
-        stored = name if name in found else own[name].key
-        values[name] = pc.struct_field(column, [found.index(stored)]).cast(own[name].type)
+        stored = name if name in names_in_log else fields_by_name[name].key
+        values[name] = pc.struct_field(column, [names_in_log.index(stored)]).cast(
+            fields_by_name[name].type
+        )
     return [{name: values[name][i] for name in names} for i in range(actions.num_rows)]
 
 
@@ -255,7 +257,7 @@ def _read_deletion_vectors(table: Any, root: str) -> dict[str, pa.Array]:
     base = "file://" if root else f"{table.table_uri.rstrip('/')}/"
     deleted = {}
     for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
-        for path, kept in zip(*batch.columns, strict=True):
-            own = unquote(path.as_py().removeprefix(base))
-            deleted[own] = pc.indices_nonzero(pc.invert(kept.values)).cast(pa.int64())
+        for path, mask in zip(*batch.columns, strict=True):
+            file_path = unquote(path.as_py().removeprefix(base))
+            deleted[file_path] = pc.indices_nonzero(pc.invert(mask.values)).cast(pa.int64())
     return deleted

@@ -34,19 +34,19 @@ class TableField:
         """Whether reading a file by the names of the table gives the values of this column."""
         import pyarrow as pa
 
-        found = self.find_in(fields)
-        if found is None:
+        stored_field = self.find_in(fields)
+        if stored_field is None:
             has_value = self.default is not None or self.is_required
             return not has_value and all(field.name != self.name for field in fields)
-        if found.name != self.name:
+        if stored_field.name != self.name:
             return False
         if not pa.types.is_nested(self.type):
-            return not pa.types.is_nested(found.type)
-        own = list_children(found.type)
+            return not pa.types.is_nested(stored_field.type)
+        inner = list_children(stored_field.type)
         # The items of a list and of a map have the names that their writer chose.
         is_struct = pa.types.is_struct(self.type)
-        return bool(found.type == self.type) and all(
-            child.is_as_in(own if is_struct else [replace_name(own[i], child)])
+        return bool(stored_field.type == self.type) and all(
+            child.is_as_in(inner if is_struct else [replace_name(inner[i], child)])
             for i, child in enumerate(self.children)
         )
 
@@ -79,9 +79,9 @@ class TableField:
         fields = list_children(stored.type)
         arrays = []
         for child in self.children:
-            own = child.find_in(fields)
-            values = None if own is None else pc.struct_field(column, [fields.index(own)])
-            arrays.append(child.read(values, own, len(column)))
+            field = child.find_in(fields)
+            values = None if field is None else pc.struct_field(column, [fields.index(field)])
+            arrays.append(child.read(values, field, len(column)))
         mask = column.is_null() if column.null_count else None
         return pa.StructArray.from_arrays(arrays, fields=list(self.type), mask=mask)
 
@@ -157,14 +157,14 @@ def _set_field_id(field: pa.Field, name: str, ids: Mapping[str, Any]) -> pa.Fiel
     import pyarrow as pa
 
     number, children = ids.get(name, (None, {}))
-    kind, own = field.type, list_children(field.type)
+    kind, inner = field.type, list_children(field.type)
     if pa.types.is_struct(kind):
-        kind = pa.struct(set_field_ids(own, children))
+        kind = pa.struct(set_field_ids(inner, children))
     elif pa.types.is_map(kind):
-        kind = pa.map_(*map(_set_field_id, own, ("key", "value"), (children, children)))
-    elif own:
+        kind = pa.map_(*map(_set_field_id, inner, ("key", "value"), (children, children)))
+    elif inner:
         make = pa.large_list if pa.types.is_large_list(kind) else pa.list_
-        kind = make(_set_field_id(own[0], "element", children))
+        kind = make(_set_field_id(inner[0], "element", children))
     metadata = {} if number is None else {_FIELD_ID: str(number).encode()}
     return field.with_type(kind).with_metadata(metadata)
 

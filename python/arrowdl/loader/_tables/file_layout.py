@@ -36,20 +36,22 @@ class TableLayout:
     ) -> TableLayout:
         """Find the columns in `schema`, for files with values of `constants` and `defaults`."""
         stored = list(schema)
-        if version.field_ids is not None and all(get_field_id(own) is None for own in stored):
+        if version.field_ids is not None and all(get_field_id(field) is None for field in stored):
             stored = set_field_ids(stored, version.field_ids)
-        found, same, unchanged = {}, set(), set()
-        for own in version.fields:
-            field = None if own.name in constants else own.find_in(stored)
+        stored_fields, same, unchanged = {}, set(), set()
+        for column in version.fields:
+            field = None if column.name in constants else column.find_in(stored)
             if field is not None:
-                found[own.name] = field
-            if (with_default(own, True) if own.name in defaults else own).is_as_in(stored):
-                same.add(own.name)
-                if field is not None and field.type == own.type:
-                    unchanged.add(own.name)
+                stored_fields[column.name] = field
+            if (with_default(column, True) if column.name in defaults else column).is_as_in(stored):
+                same.add(column.name)
+                if field is not None and field.type == column.type:
+                    unchanged.add(column.name)
         # A constant is read from its partition expression, if the file has no such column.
         constant = constants - set(schema.names)
-        return cls(found, unchanged, {own.name for own in version.fields} <= same | constant)
+        return cls(
+            stored_fields, unchanged, {column.name for column in version.fields} <= same | constant
+        )
 
 
 @dataclass(frozen=True)
@@ -76,11 +78,11 @@ class FileLayout:
 
     def _find_field(self, column: str) -> TableField:
         """Return a column with the value that it has in this file, if the file lacks it."""
-        own = self.fields[column]
+        field = self.fields[column]
         for values in (self.file.constants, self.file.defaults):
             if column in values:
-                return with_default(own, values[column])
-        return own
+                return with_default(field, values[column])
+        return field
 
     def find_start(self, fragment: ds.Fragment) -> int:
         """Return the number of the first row of some row groups of the file."""
@@ -112,20 +114,20 @@ class FileLayout:
         rows, deleted = batch.num_rows, self._find_deleted(start, batch.num_rows)
         mask = None
         if len(deleted):
-            kept = bytearray(b"\1") * rows
+            mask_bytes = bytearray(b"\1") * rows
             for row in deleted:
-                kept[row - start] = 0
-            mask = pa.Array.from_buffers(pa.uint8(), rows, [None, pa.py_buffer(kept)])
+                mask_bytes[row - start] = 0
+            mask = pa.Array.from_buffers(pa.uint8(), rows, [None, pa.py_buffer(mask_bytes)])
             mask, rows = mask.cast(pa.bool_()), rows - len(deleted)
         arrays, fields = [], []
         for name in columns:
-            own, stored = self._find_field(name), self.layout.stored.get(name)
+            field, stored = self._find_field(name), self.layout.stored.get(name)
             column = None if stored is None else batch.column(stored.name)
             if column is not None and mask is not None:
                 column = column.filter(mask)
             is_unchanged = column is not None and name in self.layout.unchanged
-            arrays.append(column if is_unchanged else own.read(column, stored, rows))
-            fields.append((name, own.type))
+            arrays.append(column if is_unchanged else field.read(column, stored, rows))
+            fields.append((name, field.type))
         if not arrays:  # a batch without columns has no rows
             arrays, fields = [pa.nulls(rows)], [("", pa.null())]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

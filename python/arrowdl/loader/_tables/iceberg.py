@@ -110,11 +110,11 @@ def _read_fields(projected: Any, schema: Any) -> list[TableField]:
 
     fields = []
     names = {field.name for field in projected.fields}
-    for own, chosen in ((projected, names), (schema, set(schema.column_names) - names)):
-        arrow: pa.Schema = schema_to_pyarrow(own, include_field_ids=False)
+    for part, chosen in ((projected, names), (schema, set(schema.column_names) - names)):
+        arrow: pa.Schema = schema_to_pyarrow(part, include_field_ids=False)
         fields += [
             _read_field(field, arrow.field(i))
-            for i, field in enumerate(own.fields)
+            for i, field in enumerate(part.fields)
             if field.name in chosen
         ]
     return fields
@@ -241,9 +241,9 @@ def _make_filesystem(io: Any, place: str) -> Any:
     root, _ = _locate(io, place)
     if not hasattr(io, "parse_location"):
         return fs.PyFileSystem(fs.FSSpecHandler(io.get_fs(root[0])))
-    made = io.fs_by_scheme(*root)
-    is_plain = is_local(made) or isinstance(made, fs.LocalFileSystem)
-    return fs.LocalFileSystem() if is_plain else made
+    filesystem = io.fs_by_scheme(*root)
+    is_plain = is_local(filesystem) or isinstance(filesystem, fs.LocalFileSystem)
+    return fs.LocalFileSystem() if is_plain else filesystem
 
 
 def _read_deletes(scan: Any, tasks: Sequence[Any]) -> dict[str, pa.Array]:
@@ -251,14 +251,14 @@ def _read_deletes(scan: Any, tasks: Sequence[Any]) -> dict[str, pa.Array]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found: dict[str, dict[str, pa.Array]] = {}
+    deletes: dict[str, dict[str, pa.Array]] = {}
     deleted = {}
     for task in tasks:
         parts = []
         for file in task.delete_files:
-            if file.file_path not in found:
-                found[file.file_path] = dict(_read_delete_file(scan.io, file))
-            part = found[file.file_path].get(task.file.file_path)
+            if file.file_path not in deletes:
+                deletes[file.file_path] = dict(_read_delete_file(scan.io, file))
+            part = deletes[file.file_path].get(task.file.file_path)
             parts += [] if part is None else [part]
         if parts:
             rows = pc.unique(pa.concat_arrays(parts))

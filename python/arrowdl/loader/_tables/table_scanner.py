@@ -159,9 +159,9 @@ class TableScanner(UnitScanner):
         chosen, counts = {"columns": stored, **options}, list_counts([fragment])
         # Before rows are left out by their numbers.
         for batch in check_groups(batches, [fragment], counts, plan.schema, chosen):
-            made = plan.convert(batch, row, names)
+            arrays = plan.convert(batch, row, names)
             row += batch.num_rows
-            yield from apply_filter(pa.table(made), query.filter).to_batches()
+            yield from apply_filter(pa.table(arrays), query.filter).to_batches()
 
 
 class _Stamps(FileStamps):

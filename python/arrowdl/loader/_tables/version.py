@@ -99,15 +99,15 @@ def unpack_files(data: bytes, paths: Sequence[str]) -> list[DataFile]:
     table = table.combine_chunks()
     if table.num_rows != len(paths):
         raise ValueError(f"it has {len(paths)} files, and what is known of {table.num_rows}")
-    known: dict[bytes, pa.Schema] = {}
+    schemas: dict[bytes, pa.Schema] = {}
     constants, found = (_unpack_values(own, table) for own in ("constants", "defaults"))
     defaults = [{name: own if own.is_valid else None for name, own in of.items()} for of in found]
     files = []
     for i, path in enumerate(paths):
         stored, deleted = table["schema"][i].as_py(), table["deleted"][i].values
-        if stored not in known:
-            known[stored] = pa.ipc.read_schema(pa.py_buffer(stored))
-        files.append(DataFile(path, constants[i], defaults[i], deleted, known[stored]))
+        if stored not in schemas:
+            schemas[stored] = pa.ipc.read_schema(pa.py_buffer(stored))
+        files.append(DataFile(path, constants[i], defaults[i], deleted, schemas[stored]))
     return files
 
 
@@ -122,9 +122,11 @@ def _dump_schema(schema: pa.Schema) -> bytes:
 def _join_lists(lists: Sequence[pa.Array | None]) -> pa.Array:
     import pyarrow as pa
 
-    ends = list(accumulate((0 if own is None else len(own) for own in lists), initial=0))
-    starts = [None if own is None else start for own, start in zip(lists, ends[:-1], strict=True)]
-    values = [own for own in lists if own is not None]
+    ends = list(accumulate((0 if items is None else len(items) for items in lists), initial=0))
+    starts = [
+        None if items is None else start for items, start in zip(lists, ends[:-1], strict=True)
+    ]
+    values = [items for items in lists if items is not None]
     joined = pa.concat_arrays(values) if values else pa.array([], pa.int64())
     return pa.LargeListArray.from_arrays(pa.array([*starts, ends[-1]], pa.int64()), joined)
 
@@ -135,16 +137,16 @@ def _pack_values(
     """Return the names of the values of each file, and a column for each name."""
     import pyarrow as pa
 
-    names = dict.fromkeys(name for own in values for name in own)
-    found = {prefix: pa.array([list(own) for own in values], pa.list_(pa.string()))}
+    names = dict.fromkeys(name for row_values in values for name in row_values)
+    arrays = {prefix: pa.array([list(row_values) for row_values in values], pa.list_(pa.string()))}
     for name in names:
         kind = schema.field(name).type
-        scalars = [pa.scalar(own.get(name), kind) for own in values]
-        found[f"{prefix} {name}"] = pa.array(scalars, kind)
-    return found
+        scalars = [pa.scalar(row_values.get(name), kind) for row_values in values]
+        arrays[f"{prefix} {name}"] = pa.array(scalars, kind)
+    return arrays
 
 
 def _unpack_values(prefix: str, table: pa.Table) -> list[dict[str, Any]]:
     names = table[prefix].to_pylist()
     columns = {name: table[f"{prefix} {name}"] for name in dict.fromkeys(chain(*names))}
-    return [{name: columns[name][i] for name in own} for i, own in enumerate(names)]
+    return [{name: columns[name][i] for name in row_names} for i, row_names in enumerate(names)]

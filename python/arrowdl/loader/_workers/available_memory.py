@@ -60,36 +60,36 @@ def _read_cgroup(folder: Path, swap: int) -> int | None:
     """Return the bytes that a group may still use, with `swap` bytes on the machine, if known."""
     room = _read_room(folder, "memory.max", "memory.current", "")
     if room is not None:
-        rest = _read_rest(folder, "memory.swap.max", "memory.swap.current")
-        return room + (swap if rest is None else min(swap, max(0, rest)))
+        swap_left = _read_rest(folder, "memory.swap.max", "memory.swap.current")
+        return room + (swap if swap_left is None else min(swap, max(0, swap_left)))
     room = _read_room(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
     if room is None:
         return None
     # Version 1 has a limit of memory and swap together.
-    rest = _read_rest(folder, "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes")
-    return room + (swap if rest is None else min(swap, max(0, rest - room)))
+    swap_left = _read_rest(folder, "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes")
+    return room + (swap if swap_left is None else min(swap, max(0, swap_left - room)))
 
 
 def _read_room(folder: Path, limit: str, usage: str, prefix: str) -> int | None:
     """Return what is left of a limit if the group's cached files go."""
-    rest = _read_rest(folder, limit, usage)
-    if rest is None:
+    room = _read_rest(folder, limit, usage)
+    if room is None:
         return None
     try:
         stat = _read_table(folder / "memory.stat")
     except (OSError, ValueError):
         return None
     kinds = (f"{prefix}inactive_file", f"{prefix}active_file", "slab_reclaimable")
-    return max(0, rest + sum(stat.get(kind, 0) for kind in kinds))
+    return max(0, room + sum(stat.get(kind, 0) for kind in kinds))
 
 
 def _read_rest(folder: Path, limit: str, usage: str) -> int | None:
     """Return the limit without the usage; None without a limit that can be read."""
     try:
-        most = (folder / limit).read_text().strip()
-        if most == "max" or int(most) >= _UNLIMITED:
+        bound = (folder / limit).read_text().strip()
+        if bound == "max" or int(bound) >= _UNLIMITED:
             return None
-        return int(most) - int((folder / usage).read_text())
+        return int(bound) - int((folder / usage).read_text())
     except (OSError, ValueError):  # of another version, or not of this container
         return None
 
