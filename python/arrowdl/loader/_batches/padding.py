@@ -43,7 +43,7 @@ class Padding:
 
 
 def _measure(column: _core.DeviceArray, name: str, max_length: int | None) -> Counts:
-    """Return the values of a column's rows, of each at most `max_length`, and those of the longest."""
+    """Count the values of a column's rows, at most `max_length` in each, and those of the longest."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

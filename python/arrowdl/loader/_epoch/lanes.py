@@ -104,7 +104,7 @@ def _cut_evenly(
     sequences: int,
     lanes_each: int,
 ) -> tuple[UnitOrder, list[list[Lane]]]:
-    """Cut units into `lanes_each` lanes for each sequence; the lanes of one are far from each other."""
+    """Cut units into `lanes_each` lanes for each sequence, which are far from each other."""
     total, count = sum(source.units), sequences * lanes_each
     lengths = [
         len(locate_sequence(lane, lanes_each, len(locate_sequence(i, sequences, total))))
