@@ -43,7 +43,7 @@ class Padding:
 
 
 def _measure(column: _core.DeviceArray, name: str, max_length: int | None) -> Counts:
-    """Count the values of a column's rows, at most `max_length` in each, and those of the longest."""
+    """Count the values of a column, at most `max_length` in a row, and those of the longest row."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
