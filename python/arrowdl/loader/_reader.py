@@ -210,7 +210,6 @@ class EpochReader:
             The state was saved with another source, shuffle or `Ranks.splits`, whose rows have
             another order; or it is not a state of a Loader.
         """
-        state = find_state(state)
         state, before = find_state(state), self._pipeline
         pipeline = self._states.find_pipeline(state, before)
         if pipeline is not before:
