@@ -550,9 +550,11 @@ def test_states_of_buckets_move_to_the_size_of_auto(
                 make(other).load_state_dict(state)
 
 
-def test_a_long_table_is_cut_into_no_more_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("rows", [2**26, 2**26 + 1, 2**15 - 1])
+def test_a_long_table_is_cut_into_no_more_blocks(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The time to the first batch and the memory for an order do not grow with the rows."""
-    rows = 2**26
     zeros = pa.Array.from_buffers(pa.uint8(), rows, [None, pa.py_buffer(bytes(rows))])
     source = TableSource(pa.table({"x": zeros}), None).cut_for_shuffle(1_000)
     assert len(source.units) <= 2**14

@@ -88,7 +88,8 @@ class ChunkSource(IndexedSource):
 
     def cut_for_shuffle(self, rows: int) -> ChunkSource:
         cut = copy(self)
-        block = max(min(_MOST_BLOCK_ROWS, rows // _BLOCKS_OF_BUFFER), self._total // _MOST_BLOCKS)
+        least = -(-self._total // _MOST_BLOCKS)
+        block = max(min(_MOST_BLOCK_ROWS, rows // _BLOCKS_OF_BUFFER), least)
         cut._set_units(max(1, self._total if rows >= self._total else block))
         return cut
 
