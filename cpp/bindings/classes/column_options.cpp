@@ -20,19 +20,27 @@ struct OptionsObject {
   py::tuple given;  ///< the arguments, for pickles
 };
 
+/// `stack` as it was read. The caller may change its lists before the object is pickled.
+py::object copy_stack(const py::object& stack, const std::vector<Matrix>& matrices) {
+  if (matrices.empty()) return copy_mapping(stack.ptr());
+  py::dict columns;
+  for (const Matrix& matrix : matrices) columns[py::str(matrix.name)] = matrix.columns;
+  return std::move(columns);
+}
+
 OptionsObject make_options(const py::object&, const py::object& nulls, const py::object& ragged,
                            const py::object& dtype, const py::object& stack) {
-  // The caller may change mappings before the object is pickled.
-  const py::object matrices =
-      py::module_::import("copy").attr("deepcopy")(copy_mapping(stack.ptr()));
-  OptionsObject made;
-  made.given = py::make_tuple(copy_mapping(nulls.ptr()), copy_mapping(ragged.ptr()),
-                              copy_mapping(dtype.ptr()), matrices);
+  const py::object given[] = {copy_mapping(nulls.ptr()), copy_mapping(ragged.ptr()),
+                              copy_mapping(dtype.ptr()), copy_mapping(stack.ptr())};
   ColumnArguments arguments;
-  PyObject** const values[] = {&arguments.nulls, &arguments.ragged, &arguments.dtype,
-                               &arguments.stack};
-  for (Py_ssize_t i = 0; i < 4; ++i) *values[i] = PyTuple_GET_ITEM(made.given.ptr(), i);
+  arguments.nulls = given[0].ptr();
+  arguments.ragged = given[1].ptr();
+  arguments.dtype = given[2].ptr();
+  arguments.stack = given[3].ptr();
+  OptionsObject made;
   made.options = read_column_options(arguments);
+  made.given =
+      py::make_tuple(given[0], given[1], given[2], copy_stack(given[3], made.options.matrices));
   return made;
 }
 

@@ -2,6 +2,7 @@
 #include "export/column_options.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <optional>
 
@@ -89,7 +90,8 @@ Nulls to_nulls(NullPolicy policy) {
 bool PadValue::is_zero() const {
   const auto* number_of_int = std::get_if<int64_t>(&number);
   const auto* real = std::get_if<double>(&number);
-  return (number_of_int != nullptr && *number_of_int == 0) || (real != nullptr && *real == 0);
+  return (number_of_int != nullptr && *number_of_int == 0) ||
+         (real != nullptr && *real == 0 && !std::signbit(*real));
 }
 
 Padding ColumnForm::read_padding(const Dtype& dtype_of_rows) const {

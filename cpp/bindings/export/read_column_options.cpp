@@ -28,6 +28,17 @@ std::string show(const Given& given) {
   return concat(given.option, "={", show(given.column), ": ", show(given.value), "}");
 }
 
+/// The name of a column or a matrix. Arrow's names are UTF-8, so a str with surrogates names none.
+std::string read_name(const Given& given, PyObject* name) {
+  if (!PyUnicode_Check(name)) raise_type_error(show(given), ": a column is named by a str");
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(name, &size);
+  if (text != nullptr) return {text, static_cast<std::size_t>(size)};
+  PyErr_Clear();
+  raise_value_error(show(given), ": no column is named ", show(name),
+                    ", which has surrogates: names are UTF-8");
+}
+
 /// Calls `visit(name, given)` with each item of a mapping from names.
 template <typename Visit>
 void visit_items(const char* option, PyObject* mapping, const Visit& visit) {
@@ -36,8 +47,7 @@ void visit_items(const char* option, PyObject* mapping, const Visit& visit) {
   Py_ssize_t position = 0;
   while (PyDict_Next(mapping, &position, &key, &value) != 0) {
     const Given given{option, key, value};
-    if (!PyUnicode_Check(key)) raise_type_error(show(given), ": a column is named by a str");
-    visit(py::reinterpret_borrow<py::str>(key).cast<std::string>(), given);
+    visit(read_name(given, key), given);
   }
 }
 
@@ -178,7 +188,7 @@ class PaddedReader {
       return;
     }
     option->is_mapping = true;
-    option->named.emplace(py::reinterpret_borrow<py::str>(given.column).cast<std::string>(), value);
+    option->named.emplace(read_name(given, given.column), value);
   }
 
   ColumnForms* forms_;
@@ -195,7 +205,8 @@ ColumnForms read_forms(const ColumnArguments& arguments) {
   read_option("nulls", arguments.nulls, &forms.nulls, read_policy);
   read_option("dtype", arguments.dtype, &forms.dtype, read_dtype);
   read_option("pad_value", arguments.pad_value, &forms.pad_value, read_pad_value);
-  read_option("max_length", most, &forms.max_length, read_length);
+  read_option("max_length", most, &forms.max_length,
+              [](const Given& given) { return given.value == Py_None ? -1 : read_length(given); });
   if (multiple != nullptr) {
     forms.pad_multiple = read_length({"pad_to_multiple", nullptr, multiple});
   }
@@ -217,11 +228,7 @@ std::vector<std::string> read_matrix(const Given& given) {
   const auto columns =
       is_list ? py::list(py::reinterpret_borrow<py::object>(given.value)) : py::list();
   std::vector<std::string> names;
-  for (const py::handle column : columns) {
-    if (!py::isinstance<py::str>(column))
-      raise_type_error(show(given), ": a column is named by a str");
-    names.push_back(column.cast<std::string>());
-  }
+  for (const py::handle column : columns) names.push_back(read_name(given, column.ptr()));
   if (names.empty()) raise_type_error(show(given), ": give a list of at least one column");
   return names;
 }

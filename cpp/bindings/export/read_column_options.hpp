@@ -16,6 +16,11 @@ struct ColumnArguments {
   PyObject* pad_value = nullptr;
   PyObject* max_length = nullptr;
   PyObject* pad_to_multiple = nullptr;
+
+  bool has_any() const noexcept {
+    return nulls != nullptr || ragged != nullptr || dtype != nullptr || stack != nullptr ||
+           pad_value != nullptr || max_length != nullptr || pad_to_multiple != nullptr;
+  }
 };
 
 /// A dict of the items of a mapping, which no other code changes; another value as it is.

@@ -141,6 +141,12 @@ PyObject* convert_object(std::size_t index, PyObject* object, const ConvertOptio
   return result.release().ptr();
 }
 
+/// The options of the columns where none are given. To make them takes as long as a small tensor.
+const ColumnOptions& default_columns() {
+  static const ColumnOptions columns;
+  return columns;
+}
+
 template <std::size_t index>
 const Parameters<12> framework_parameters(kFunctionNames[index],
                                           {"obj", "nulls", "ragged", "stack", "device", "copy",
@@ -152,7 +158,7 @@ template <std::size_t index>
 PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
   return guarded([&] {
     if (n == 0) raise_type_error(kFunctionNames[index], "() needs an Arrow object");
-    if (n == 1 && names == nullptr) return convert_object(index, args[0], {}, {});
+    if (n == 1 && names == nullptr) return convert_object(index, args[0], {}, default_columns());
     const auto values = framework_parameters<index>.read(args, n, names);
     const Arguments arguments{
         values[0], {values[1], values[2], values[8], values[3], values[9], values[10], values[11]},
@@ -161,6 +167,9 @@ PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
     const ConvertOptions call = read_call(arguments, kFrameworkNames[index]);
     if (arguments.options != nullptr) {
       return convert_object(index, arguments.object, call, find_column_options(arguments.options));
+    }
+    if (!arguments.columns.has_any()) {
+      return convert_object(index, arguments.object, call, default_columns());
     }
     return convert_object(index, arguments.object, call, read_column_options(arguments.columns));
   });

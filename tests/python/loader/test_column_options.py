@@ -89,3 +89,35 @@ def test_a_mapping_that_changes_later_changes_no_batch() -> None:
     batches = arrowdl.Loader(TABLE, 1, nulls=nulls, ragged="offsets", framework="numpy")
     nulls.clear()
     assert [batch["a"].tolist() for batch in batches] == [[1], [0]]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"nulls": {"a\udc80": "fill"}},
+        {"ragged": {"\udc80": arrowdl.Padded(1)}},
+        {"stack": {"\udc80": ["a"]}},
+        {"stack": {"m": ["\udc80"]}},
+    ],
+    ids=str,
+)
+def test_a_name_with_surrogates_names_no_column(options: dict[str, Any]) -> None:
+    table = pa.table({"a": [1]})
+    with pytest.raises(ValueError, match=r"no column is named '.*udc80', which has surrogates"):
+        arrowdl.to_numpy(table, **options)
+    with pytest.raises(ValueError, match="which has surrogates"):
+        arrowdl.Loader(table, 1, **options)
+
+
+def test_a_length_of_none_keeps_all_values() -> None:
+    table = pa.table({"a": [[1, 2, 3]], "b": [[1, 2]]})
+    lengths: Any = {"a": None, "b": 1}
+    made = arrowdl.to_numpy(table, ragged="padded", max_length=lengths)
+    assert (made["a"][0].tolist(), made["b"][0].tolist()) == ([[1, 2, 3]], [[1]])
+
+
+def test_padding_keeps_the_sign_of_zero() -> None:
+    rows = pa.table({"x": [[1.5], [2.5, 3.5]]})
+    for options in ({"ragged": Padded(-0.0)}, {"ragged": {"x": Padded(-0.0)}}):
+        batch = next(iter(arrowdl.Loader(rows, 2, framework="numpy", **options)))
+        assert str(batch["x"][0].tolist()) == "[[1.5, -0.0], [2.5, 3.5]]"

@@ -33,6 +33,9 @@ def choose_converter(
 ) -> Callable[[_core.DeviceArray], Any]:
     """Return the function that makes a batch of tensors from an array."""
     to_framework = CONVERTERS[framework]
-    copy, own = access.get("copy"), access.get("_own", False)
-    # A lambda is called in a fifth of the time of a partial with keywords.
-    return lambda array: to_framework(array, _options=columns, copy=copy, _own=own)
+    # A lambda is called in a fifth of the time of a partial with keywords, and each keyword counts.
+    if access.get("copy"):
+        return lambda array: to_framework(array, _options=columns, copy=True)
+    if access.get("_own"):
+        return lambda array: to_framework(array, _options=columns, _own=True)
+    return lambda array: to_framework(array, _options=columns)
