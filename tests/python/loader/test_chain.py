@@ -418,7 +418,7 @@ def test_global_arrays_need_batches_of_one_size() -> None:
     options: dict[str, Any] = {"framework": "jax", "sharding": sharding, "dtype": "int32"}
     table = make_table().select(["id"])
     loader = arrowdl.Loader(table, 10, **group(**options))
-    message = r"a sharding, .* as many rows .* {} of some: give pad_last=True"
+    message = r"a sharding, .* the same number of rows .* {} of some: give pad_last=True"
     with pytest.raises(ValueError, match=message.format(r"filter\(\) drops rows")):
         loader.map(dict).filter(is_even)
     with pytest.raises(ValueError, match=message.format("on_error='skip' drops rows")):

@@ -166,7 +166,7 @@ def test_the_wait_for_a_transform_is_told() -> None:
     ("options", "message"),
     [
         ({"num_workers": 2}, "in threads or in worker processes, not in both"),
-        ({"device": "cuda:0"}, "whose GPU stream it does not have"),
+        ({"device": "cuda:0"}, "a thread does not have the GPU stream of the training"),
         ({"num_threads": -1}, "num_threads=-1"),
     ],
 )

@@ -350,7 +350,7 @@ def test_padding_of_other_types() -> None:
         pack(table, pad_value=1)
     packed = read(pack(table, pad_value={"tokens": 255}, add=[]))
     assert packed == [{"tokens": [1, 255, 255, 255], "price": [1, 0, 0, 0]}]
-    with pytest.raises(ValueError, match=r"pad_value=256 is not a value of uint8"):
+    with pytest.raises(ValueError, match=r"pad_value=\{'tokens': 256\} is not a value of uint8"):
         pack(table, pad_value={"tokens": 256})
 
 
