@@ -38,7 +38,7 @@ class MixedSource(IndexedSource):
     ) -> None:
         check_columns(members, origin)
         self.members = members
-        self.columns = MixedColumns(members, origin)
+        self.columns: MixedColumns = MixedColumns(members, origin)
         _adopt(self, order)
 
     def with_order(self, order: MixedOrder) -> MixedSource:
