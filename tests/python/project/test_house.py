@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from arrowdl.loader._sources.base import IndexedSource
 from arrowdl.loader._sources.table import TableSource
@@ -57,7 +58,6 @@ def test_the_house_stays_within_its_bounds() -> None:
 @pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"nulls": "fill"}], ids=str)
 def test_a_batch_takes_few_functions(options: dict[str, Any], tmp_path: Path) -> None:
     """Count functions of the package between `next` and the tensors of a batch of Parquet."""
-    pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
     import arrowdl
 
@@ -95,7 +95,6 @@ def test_wrappers_forward_all_that_a_source_has() -> None:
 
 
 def test_wrappers_call_the_source_that_they_wrap() -> None:
-    pa = pytest.importorskip("pyarrow")
     source = TableSource(pa.table({"x": [1, 2, 3]}), None)
     wrapped = WrappedSource(source)
     assert (wrapped.describe(), wrapped.num_rows) == (source.describe(), 3)
