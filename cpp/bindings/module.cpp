@@ -61,6 +61,7 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used(),
   register_to_arrow(m);
   register_buffers(m);
   register_processes(m);
+  register_footers(m);
   register_tensor_block(m);
   register_take_rows(m);
   register_tensor(m);

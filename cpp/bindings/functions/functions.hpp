@@ -20,6 +20,8 @@ void register_diagnostics(pybind11::module_& m);
 void register_buffers(pybind11::module_& m);
 /// make_shared_copy and open_shared_copy, for arrowdl._processes
 void register_processes(pybind11::module_& m);
+/// read_parquet_footers, for the Loader
+void register_footers(pybind11::module_& m);
 /// take_rows and what it needs, for Loader.map_dataset
 void register_take_rows(pybind11::module_& m);
 /// to_torch, to_jax, to_numpy

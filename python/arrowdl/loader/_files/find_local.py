@@ -158,8 +158,8 @@ def _count_own_frames() -> int:
 
 def _is_document(path: str, read_start: Callable[[str], bytes]) -> bool:
     """Whether a file is text or an image by its name, and neither Parquet nor Arrow IPC inside."""
-    name = Path(path)
-    if name.suffix.lower() not in _DOCUMENTS and name.name not in _DOCUMENT_NAMES:
+    name = os.path.basename(path)
+    if os.path.splitext(name)[1].lower() not in _DOCUMENTS and name not in _DOCUMENT_NAMES:
         return False
     return not read_start(path).startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"))
 

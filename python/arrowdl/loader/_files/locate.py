@@ -62,6 +62,7 @@ def _describe_damage(
     if not _can_open(fragment):
         return f"{path!r}, which cannot be opened: leave it out of the Loader's paths"
     try:
+        _ = fragment.physical_schema  # read the footer
         parts = split_row_groups(fragment)
     except Exception as error:
         return f"{path!r}, whose footer cannot be read ({error}): write the file again"

@@ -42,6 +42,11 @@ class FileStamps:
         """Add files of the local file system."""
         self._add(dict.fromkeys(paths))
 
+    def add_stamps(self, stamps: Mapping[str, Stamp]) -> None:
+        """Add local files with the stamps that they had when their footers were read."""
+        self._filesystems.update(dict.fromkeys(stamps))
+        self._stamps.update(stamps)
+
     def add_fragments(self, fragments: Iterable[Any]) -> bool:
         """Add the files of a pyarrow dataset; return whether one of them is new."""
         found = {
@@ -206,7 +211,7 @@ def check_footers(fragments: Iterable[Any]) -> None:
     for fragment in fragments:
         if not (isinstance(fragment, ds.ParquetFileFragment) and is_local(fragment.filesystem)):
             continue
-        if not _has_footer(fragment) or is_of_metadata_file(fragment):
+        if not has_footer(fragment) or is_of_metadata_file(fragment):
             continue
         if not copy(fragment).metadata.equals(fragment.metadata):
             raise OSError(
@@ -215,7 +220,7 @@ def check_footers(fragments: Iterable[Any]) -> None:
             )
 
 
-def _has_footer(fragment: Any) -> bool:
+def has_footer(fragment: Any) -> bool:
     """Whether a fragment of a Parquet file has read its footer."""
     *_, groups = fragment.__reduce__()[1]
     return groups is not None
@@ -225,7 +230,7 @@ def is_of_metadata_file(fragment: Any) -> bool:
     """Whether a fragment's footer comes from a separate metadata file."""
     import pyarrow.dataset as ds
 
-    if not (isinstance(fragment, ds.ParquetFileFragment) and _has_footer(fragment)):
+    if not (isinstance(fragment, ds.ParquetFileFragment) and has_footer(fragment)):
         return False
     return names_file(fragment.metadata)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from arrowdl.loader._files.file_plan import FilePlan
 from arrowdl.loader._files.find_local import Root, check_named, expand_paths, list_paths
 from arrowdl.loader._files.find_remote import expand_urls, open_filesystem
 from arrowdl.loader._files.folder_keys import add_keys, find_keys, note_differences
+from arrowdl.loader._files.footers import Footer, read_footers
 from arrowdl.loader._files.stamps import FileStamps
 from arrowdl.loader._ipc.mapped import MappedSource, map_files
 from arrowdl.loader._parquet.int96 import make_parquet_format
@@ -118,9 +119,8 @@ def _open_all(roots: Sequence[Root], request: Request) -> Source:
     columns, filter, skipped = request.columns, request.filter, request.skipped
     paths = [path for root in roots for path in root.files]
     stamps = FileStamps()
+    footers: dict[str, Footer] = {}
     filesystem = roots[0].filesystem  # one for all
-    if filesystem is None:
-        stamps.add_paths(paths)  # before their footers are read
     with opening(skipped):
         kinds = _find_kinds(paths, filesystem)
     if len(kinds) > 1:
@@ -130,6 +130,10 @@ def _open_all(roots: Sequence[Root], request: Request) -> Source:
     if filesystem is not None and kinds == {"parquet"}:
         filesystem = _fetch_ahead(filesystem)  # now: fragments that are moved lose their footers
         roots = [root._replace(filesystem=filesystem) for root in roots]
+    if filesystem is None and kinds == {"parquet"}:
+        footers = read_footers(paths, stamps)
+    if filesystem is None:
+        stamps.add_paths(paths)  # before their footers are read
     may_map = request.memory_map and filesystem is None and filter is None
     if kinds == {"ipc"} and may_map and not any(map(_has_partitions, roots)):
         with opening(skipped):
@@ -139,8 +143,9 @@ def _open_all(roots: Sequence[Root], request: Request) -> Source:
     if kinds == {"ipc"}:
         _check_no_streams(paths, filesystem)
     with opening(skipped):
-        dataset = _make_dataset(roots, kinds.pop(), choose_read(columns, filter))
-    return open_files(dataset, request, stamps)
+        alike = {path: footer.schema for path, footer in footers.items()}
+        dataset = _make_dataset(roots, kinds.pop(), choose_read(columns, filter), alike)
+    return open_files(dataset, request, stamps, footers)
 
 
 def _fetch_ahead(filesystem: Any) -> Any:
@@ -219,7 +224,10 @@ def _recognize(path: str, start: bytes) -> str:
 
 
 def _make_dataset(
-    roots: Sequence[Root], kind: str, is_read: Callable[[str], bool]
+    roots: Sequence[Root],
+    kind: str,
+    is_read: Callable[[str], bool],
+    alike: Mapping[str, bytes],  # as of `list_schemas`
 ) -> ds.FileSystemDataset:
     """Make a dataset with the columns of all files; a column that a file lacks is null there."""
     import pyarrow.dataset as ds
@@ -227,7 +235,7 @@ def _make_dataset(
     # A column that is read has the same type in all files, or is all null in some: pyarrow would
     # cast without a word, also float64 to float32.
     datasets = [_open_root(root, kind, is_read) for root in roots]
-    schemas = [schema for dataset in datasets for schema in list_schemas(dataset)]
+    schemas = [schema for dataset in datasets for schema in list_schemas(dataset, alike)]
     for dataset in datasets:
         note_differences(dataset)
     return ds.FileSystemDataset(
@@ -252,6 +260,8 @@ def _open_root(root: Root, kind: str, is_read: Callable[[str], bool]) -> ds.File
         partition_base_dir=root.base,
     )
     try:
+        if not root.filesystem and not _has_partitions(root):
+            return _list_files(root, format)
         return make(partitioning="hive")
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         # Columns of one name, or a key of the folders that is a column. pyarrow names no file.
@@ -260,3 +270,14 @@ def _open_root(root: Root, kind: str, is_read: Callable[[str], bool]) -> ds.File
         keys = find_keys(root, make, schema)
         schema = add_keys(schema, keys)
         return make(schema=schema, partitioning=ds.HivePartitioning(keys))
+
+
+def _list_files(root: Root, format: ds.FileFormat) -> ds.FileSystemDataset:
+    """Make a dataset as pyarrow does, which asks the local file system once more for each file."""
+    import pyarrow.dataset as ds
+    import pyarrow.fs as fs
+
+    local = fs.LocalFileSystem()
+    schema = format.inspect(root.files[0], local)
+    fragments = [format.make_fragment(path, local) for path in root.files]
+    return ds.FileSystemDataset(fragments, schema, format, local)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl.loader._clock import Clock
+from arrowdl.loader._files.footers import NO_FOOTERS, Footer
 from arrowdl.loader._ipc.in_memory import is_ipc
 from arrowdl.loader._parquet.codes import Codes
 from arrowdl.loader._parquet.dataset_files import DatasetFiles
@@ -35,10 +36,15 @@ class DatasetSource(IndexedSource):
     clock: Clock
     scanner: UnitScanner
 
-    def __init__(self, scanner: UnitScanner, request: Request) -> None:
+    def __init__(
+        self,
+        scanner: UnitScanner,
+        request: Request,
+        footers: Mapping[str, Footer] = NO_FOOTERS,  # as of `UnitFinder`
+    ) -> None:
         self.clock = Clock()
         self._skips = request.skipped is not None
-        finder, plan = UnitFinder(scanner, request.skipped), request.plan
+        finder, plan = UnitFinder(scanner, request.skipped, footers), request.plan
         self._found = finder.find() if plan is None else finder.follow(plan)
         fragments, self.units = self._found
         self._use(scanner)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from arrowdl.loader._files.file_plan import FilePlan
+from arrowdl.loader._files.file_plan import FilePlan, PlannedFile
+from arrowdl.loader._files.footers import Footer
 from arrowdl.loader._files.stamps import check_footers
 from arrowdl.loader._parquet.fragments import count_filtered, find_group
-from arrowdl.loader._parquet.planned import make_units
+from arrowdl.loader._parquet.planned import FragmentMaker, make_units, split_planned
 from arrowdl.loader._parquet.pruning import drop_ranges, list_fragments
 from arrowdl.loader._parquet.scans import dropping_unreadable, naming_files, open_file, wait_for
 from arrowdl.loader._parquet.unit_scanner import UnitScanner
 from arrowdl.loader._progress import OpeningLine
 from arrowdl.loader._skipped import Skipped, can_skip, describe, opening
+from arrowdl.loader._storage.readers import Stamp
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
 
 if TYPE_CHECKING:
@@ -39,9 +41,16 @@ class UnitFinder:
 
     # Files and row groups that cannot be read are added to `skipped`. With None, their errors are
     # raised.
-    def __init__(self, scanner: UnitScanner, skipped: list[Skipped] | None) -> None:
+    def __init__(
+        self,
+        scanner: UnitScanner,
+        skipped: list[Skipped] | None,
+        footers: Mapping[str, Footer],  # by path, of files that pyarrow need not look at
+    ) -> None:
         self._scanner = scanner
         self._skipped = skipped
+        self._footers = footers
+        self._maker = FragmentMaker(scanner.dataset, None)
 
     def find(self) -> Units:
         """Read the footers of all files.
@@ -52,8 +61,7 @@ class UnitFinder:
         fragments = wait_for(lambda: list_fragments(dataset, filter))
         if self._scanner.stamps.add_fragments(fragments):
             wait_for(lambda: self._check_footers(fragments))
-        line = OpeningLine("reads the footers", len(fragments))
-        files = map_in_threads(self._open_file, fragments, FILES_AT_ONCE, line)
+        files = self._open_files(fragments)
         units: list[Any] = [fragment for file in files for fragment in file]
         if filter is None and all(hasattr(unit, "row_groups") for unit in units):
             return Units(units, list(map(self._scanner.count_rows, units)))
@@ -102,6 +110,30 @@ class UnitFinder:
                 count = partial(count_filtered, batches)
                 counts[i] = self._try(count, units[i], 0, find_group(units[i]))
             return counts
+
+    def _open_files(self, fragments: Sequence[ds.Fragment]) -> list[list[Any]]:
+        """List the units of each file; pyarrow opens those whose footers have not been read."""
+        files = {i: self._split(fragment) for i, fragment in enumerate(fragments)}
+        rest = [i for i, units in files.items() if units is None]
+        line = OpeningLine("reads the footers", len(rest))
+        opened = map_in_threads(
+            self._open_file, [fragments[i] for i in rest], FILES_AT_ONCE, line
+        )
+        files.update(zip(rest, opened, strict=True))
+        return [units or [] for units in files.values()]
+
+    def _split(self, fragment: ds.Fragment) -> list[Any] | None:
+        """Return the row groups of a file whose footer has been read; None for another one."""
+        path = fragment.path
+        footer = self._footers.get(path)
+        if footer is None:
+            return None
+        stamp = Stamp(footer.stamp.size, footer.stamp.mtime_ns)
+        numbers = tuple(range(len(footer.rows)))
+        file = PlannedFile(path, stamp, footer.rows, footer.nbytes, numbers, footer.rows)
+        if not numbers:
+            return []
+        return split_planned(file, fragment.partition_expression, self._maker, footer.schema)
 
     def _open_file(self, fragment: ds.Fragment) -> list[ds.Fragment]:
         with opening(self._skipped):

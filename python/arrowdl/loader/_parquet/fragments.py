@@ -70,8 +70,8 @@ def _list_sizes(fragments: Sequence[ds.Fragment]) -> list[float]:
 
 def _list_shares(fragment: Any) -> Mapping[str, float]:
     """Return the share of the bytes that each column has."""
-    if hasattr(fragment, "shares"):  # of a plan
-        return cast("Mapping[str, float]", fragment.shares)
+    if (plan := getattr(fragment, "plan", None)) is not None:
+        return cast("Mapping[str, float]", plan.shares)
     group = fragment.metadata.row_group(fragment.row_groups[0].id)
     chunks = [group.column(i) for i in range(group.num_columns)]
     sizes = [
@@ -98,8 +98,8 @@ def find_row_bytes(fragments: Sequence[ds.Fragment]) -> Mapping[str, float]:
     if largest is None or not sizes[largest]:
         return {}
     fragment: Any = fragments[largest]
-    if hasattr(fragment, "row_bytes"):  # of a plan
-        return cast("Mapping[str, float]", fragment.row_bytes)
+    if (plan := getattr(fragment, "plan", None)) is not None:
+        return cast("Mapping[str, float]", plan.row_bytes)
     column_bytes = measure_row_group(fragment.metadata.row_group(fragment.row_groups[0].id))
     rows = [count_rows(own) if size else 0 for own, size in zip(fragments, sizes, strict=True)]
     mean = sum(sizes) / max(1, sum(rows)) / (sizes[largest] / max(1, rows[largest]))

@@ -101,7 +101,8 @@ class Int96Check:
         is_given: bool,
     ) -> None:
         self._is_given = is_given
-        self._columns: dict[str, list[str]] = {}  # of INT96, by the path of the file
+        # Of INT96: of files with equal columns, or by path.
+        self._columns: dict[Any, list[str]] = {}
         self._checked: set[tuple[str, int, str]] = set()
 
     def check(
@@ -119,14 +120,15 @@ class Int96Check:
                     self._check_group(unit, names, options)
 
     def _list_columns(self, fragment: Any) -> list[str]:
-        columns = self._columns.get(fragment.path)
+        key = getattr(fragment, "alike", None) or fragment.path
+        columns = self._columns.get(key)
         if columns is None:
             unit = fragment.format.read_options.coerce_int96_timestamp_unit
             schema, columns = fragment.physical_schema, []
             if not self._is_given or unit == "ns":
                 names = [field.name for field in schema if _has_times(field.type)]
                 columns = list_int96(fragment.metadata.schema, names) if names else []
-            self._columns[fragment.path] = columns
+            self._columns[key] = columns
         return columns
 
     def _check_group(self, unit: Any, names: list[str], options: Any) -> None:

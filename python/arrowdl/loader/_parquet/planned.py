@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from arrowdl.loader._files.file_plan import FilePlan, PlannedFile, PlannedTable
 from arrowdl.loader._files.stamps import is_of_metadata_file
@@ -17,6 +17,10 @@ from arrowdl.loader._storage.transient import FileChangedError
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
+    import pyarrow.parquet as pq
+
+# Of footers in files: pyarrow's form of a footer takes some ten times as much memory.
+_FOOTER_BYTES = 2**20
 
 
 class PlannedGroup(NamedTuple):
@@ -27,102 +31,154 @@ class PlannedGroup(NamedTuple):
     total_byte_size: int
 
 
-class _Handle:
-    """pyarrow's fragment of a file, made and read once for all its units."""
+class FragmentMaker:
+    """Makes pyarrow's fragments of files when rows are read; keeps those of the last footers."""
 
-    def __init__(self, file: PlannedFile, dataset: Any, partition: Any) -> None:
-        self.dataset = dataset
-        self.file = file
-        self.partition = partition
+    def __init__(
+        self,
+        dataset: ds.FileSystemDataset,  # with the format and the file system of the files
+        plan: FilePlan | None,  # None: the Loader has read the footers itself
+    ) -> None:
+        self.format = dataset.format
+        self.filesystem = dataset.filesystem
+        self.plan = plan
         self._forget()
 
     def _forget(self) -> None:
         self._lock = threading.Lock()
-        self._made: Any = None
+        self._fragments: OrderedDict[str, tuple[Any, int]] = OrderedDict()  # with their bytes
+        self._held = 0
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.dataset, self.file, self.partition
+        return self.format, self.filesystem, self.plan
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.dataset, self.file, self.partition = state
+        self.format, self.filesystem, self.plan = state
         self._forget()
 
-    def load(self) -> Any:
+    def make(self, file: PlannedFile, partition: Any) -> Any:
         """Return the fragment, whose footer has been read if it is of Parquet."""
         with self._lock:
-            if self._made is None:
-                made = self.dataset.format.make_fragment(
-                    self.file.path, self.dataset.filesystem, partition_expression=self.partition
-                )
-                if hasattr(made, "ensure_complete_metadata"):
-                    made.ensure_complete_metadata()
-                    self._compare(made)
-                self._made = made
-            return self._made
+            if file.path in self._fragments:
+                self._fragments.move_to_end(file.path)
+                return self._fragments[file.path][0]
+        fragment = self.format.make_fragment(file.path, self.filesystem, partition)
+        nbytes = 0
+        if hasattr(fragment, "ensure_complete_metadata"):
+            self.compare(fragment.metadata, file)
+            nbytes = fragment.metadata.serialized_size
+        self._keep(file.path, fragment, nbytes)
+        return fragment
 
-    def _compare(self, fragment: Any) -> None:
-        """Raise OSError if the footer, which the plan's stamp may not tell, has other rows."""
-        footer_groups = {
-            group.id: (group.num_rows, group.total_byte_size) for group in fragment.row_groups
-        }
-        rows = zip(self.file.rows, self.file.nbytes, strict=True)
+    def _keep(self, path: str, fragment: Any, nbytes: int) -> None:
+        with self._lock:
+            if path in self._fragments:  # another thread was faster
+                return
+            self._fragments[path] = fragment, nbytes
+            self._held += nbytes
+            while self._held > _FOOTER_BYTES and len(self._fragments) > 1:
+                _, (_, dropped) = self._fragments.popitem(last=False)
+                self._held -= dropped
+
+    def compare(self, footer: pq.FileMetaData, file: PlannedFile) -> None:
+        """Raise OSError if the footer, which the file's stamp may not tell, has other rows."""
         if any(
-            footer_groups.get(group) != planned_group
-            for group, planned_group in zip(self.file.groups, rows, strict=True)
+            group.id >= footer.num_row_groups or group != _describe(footer, group.id)
+            for group in _list_groups(file)
         ):
+            what = "Loader" if self.plan is None else "plan"
             raise FileChangedError(
-                f"{self.file.path!r} has changed since the plan was made: its footer has other "
-                "row groups. Make a new plan"
+                f"{file.path!r} has changed since the {what} was made: its footer has other row "
+                f"groups. Make a new {what}"
             )
 
 
 class PlannedUnit:
-    """Row groups of a file, or a whole file, as a fragment whose footer has not been read."""
+    """A whole file as a fragment that is made when it is read."""
+
+    __slots__ = ("_maker", "alike", "file", "partition_expression")
 
     def __init__(
         self,
         file: PlannedFile,
-        handle: _Handle,
-        groups: tuple[int, ...],  # of the file; empty for a file without row groups
-        plan: FilePlan,
+        partition: Any,
+        maker: FragmentMaker,
+        alike: bytes | None,  # equal for files with equal columns; None if unknown
     ) -> None:
         self.file = file
-        self.path = file.path
-        self.shares = plan.shares
-        self.row_bytes = plan.row_bytes
-        self.partition_expression = handle.partition
-        self._handle = handle
-        self._groups = groups
+        self.partition_expression = partition
+        self.alike = alike
+        self._maker = maker
 
     def __getattr__(self, name: str) -> Any:
         """What the plan does not know is asked of pyarrow's fragment."""
         if name.startswith("_"):
             raise AttributeError(name)
-        if name == "row_groups" and self._groups:
-            groups = zip(self.file.groups, self.file.rows, self.file.nbytes, strict=True)
-            return [PlannedGroup(*group) for group in groups if group[0] in self._groups]
         return getattr(self.make(), name)
+
+    @property
+    def path(self) -> str:
+        """Where the file is in its file system."""
+        return self.file.path
+
+    @property
+    def plan(self) -> FilePlan | None:
+        """The plan that has the file; None if the Loader has read the footer itself."""
+        return self._maker.plan
 
     @property
     def filesystem(self) -> Any:
         """Where the file is."""
-        return self._handle.dataset.filesystem
+        return self._maker.filesystem
 
     @property
     def format(self) -> Any:
         """How the file is read."""
-        return self._handle.dataset.format
+        return self._maker.format
 
-    def subset(self, row_group_ids: Sequence[int]) -> PlannedUnit:
-        """Return other row groups of the file."""
-        unit = copy(self)
-        unit._groups = tuple(row_group_ids)
-        return unit
+    def check_footer(self, footer: pq.FileMetaData) -> None:
+        """Raise OSError if the footer of the file has other rows than this."""
+        self._maker.compare(footer, self.file)
 
     def make(self) -> ds.Fragment:
-        """Make pyarrow's fragment; the first of a file reads its footer."""
-        whole = self._handle.load()
-        return whole.subset(row_group_ids=list(self._groups)) if self._groups else whole
+        """Make pyarrow's fragment, which reads the footer unless that is kept."""
+        return cast("ds.Fragment", self._maker.make(self.file, self.partition_expression))
+
+
+class PlannedGroups(PlannedUnit):
+    """Row groups of a file."""
+
+    __slots__ = ("row_groups",)
+
+    def __init__(
+        self,
+        file: PlannedFile,
+        partition: Any,
+        maker: FragmentMaker,
+        alike: bytes | None,
+        row_groups: tuple[PlannedGroup, ...],
+    ) -> None:
+        super().__init__(file, partition, maker, alike)
+        self.row_groups = row_groups
+
+    def subset(self, row_group_ids: Sequence[int]) -> PlannedGroups:
+        """Return other row groups of the file."""
+        groups = tuple(group for group in _list_groups(self.file) if group.id in row_group_ids)
+        return PlannedGroups(
+            self.file, self.partition_expression, self._maker, self.alike, groups
+        )
+
+    def make(self) -> ds.Fragment:
+        return super().make().subset(row_group_ids=[group.id for group in self.row_groups])
+
+
+def _list_groups(file: PlannedFile) -> Iterable[PlannedGroup]:
+    return map(PlannedGroup, file.groups, file.rows, file.nbytes)
+
+
+def _describe(footer: pq.FileMetaData, number: int) -> PlannedGroup:
+    group = footer.row_group(number)
+    return PlannedGroup(number, group.num_rows, group.total_byte_size)
 
 
 def materialize(fragment: Any) -> ds.Fragment:
@@ -140,13 +196,25 @@ def make_units(
     """Return the units of a plan in the order of its rows; nothing is read."""
     files = [(file, _find_partition(file.path, plan, partitions)) for file in plan.files]
     matching_paths = None if filter is None else _list_kept(dataset, files, filter)
-    units = []
-    for file, partition in files:
-        if matching_paths is None or file.path in matching_paths:
-            groups: list[tuple[int, ...]] = [(group,) for group in file.groups] or [()]
-            handle = _Handle(file, dataset, partition)
-            units += [PlannedUnit(file, handle, numbers, plan) for numbers in groups]
-    return units
+    maker = FragmentMaker(dataset, plan)
+    return [
+        unit
+        for file, partition in files
+        if matching_paths is None or file.path in matching_paths
+        for unit in split_planned(file, partition, maker)
+    ]
+
+
+def split_planned(
+    file: PlannedFile,
+    partition: Any,
+    maker: FragmentMaker,
+    alike: bytes | None = None,  # as of `PlannedUnit`
+) -> list[PlannedUnit]:
+    """Return the units of one file."""
+    if not file.groups:
+        return [PlannedUnit(file, partition, maker, alike)]
+    return [PlannedGroups(file, partition, maker, alike, (group,)) for group in _list_groups(file)]
 
 
 def _find_partition(path: str, plan: FilePlan, partitions: Mapping[str, Any]) -> Any:

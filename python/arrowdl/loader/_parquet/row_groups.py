@@ -13,7 +13,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._files.stamps import is_local, names_file
-from arrowdl.loader._parquet.counted import check_counts, refuse
+from arrowdl.loader._parquet.counted import check_counts, count_groups, refuse
+from arrowdl.loader._parquet.planned import PlannedUnit, materialize
 from arrowdl.loader._parquet.polars_decoder import PolarsDecoder
 from arrowdl.loader._parquet.scans import Check, NotePath, Query, naming_files
 
@@ -47,27 +48,25 @@ class RowGroupFiles:
         self._options: dict[str, Any] = {"coerce_int96_timestamp_unit": unit}
         self.schema = query.project(dataset)  # of the batches
         self._polars = PolarsDecoder(self.schema) if decoder == "polars" else None
-        self._footers: dict[
-            str, pq.FileMetaData | None
-        ] = {}  # None: a scanner has to read the file
+        self._fits_by_key: dict[Any, bool] = {}  # of files with equal columns, or by path
         self._fitting: list[pa.Schema] = []  # of files that pyarrow.parquet reads alike
 
     def can_read(self, fragment: ds.Fragment) -> bool:
         """Whether `fragment`, row groups of a file, is read as a scanner reads it."""
-        path = fragment.path
-        if path not in self._footers:
-            self._footers[path] = fragment.metadata if self._fits(fragment) else None
-        return self._footers[path] is not None
-
-    def _fits(self, fragment: ds.Fragment) -> bool:
         import pyarrow.dataset as ds
 
-        if not hasattr(fragment, "row_groups") or names_file(fragment.metadata):
-            return False
         keys = ds.get_partition_keys(fragment.partition_expression)
-        file_schema = fragment.physical_schema
         if keys and any(name in keys for name in self.schema.names):
             return False
+        key = getattr(fragment, "alike", None) or fragment.path
+        if key not in self._fits_by_key:
+            self._fits_by_key[key] = self._fits(materialize(fragment))
+        return self._fits_by_key[key]
+
+    def _fits(self, fragment: ds.Fragment) -> bool:
+        if not hasattr(fragment, "row_groups") or names_file(fragment.metadata):
+            return False
+        file_schema = fragment.physical_schema
         if any(file_schema.equals(fitting) for fitting in self._fitting):
             return True
         if not all(_has_field(file_schema, field) for field in self.schema):
@@ -123,8 +122,14 @@ class RowGroupFiles:
         uses_threads = largest > _THREADED_BYTES and len(self.schema) > 1
         options = {"pre_buffer": False, "buffer_size": _BUFFER_BYTES, **self._options}
         with pa.OSFile(path) as opened:
-            file = pq.ParquetFile(opened, metadata=self._footers[path], **options)
+            if isinstance(fragment, PlannedUnit):
+                file = pq.ParquetFile(opened, **options)
+                fragment.check_footer(file.metadata)
+            else:
+                file = pq.ParquetFile(opened, metadata=fragment.metadata, **options)
             check([path])
+            # Raises if a column has more values than rows.
+            count_groups(file.metadata, [group.id for group in groups], repr(path))
             for how, some in groupby(
                 groups, lambda group: self._choose(group, rows, file.metadata)
             ):

@@ -12,6 +12,9 @@ SCAN_BYTES = 2**27
 BATCH_BYTES = 2**23
 _LEAST_BATCH_BYTES = 2**20
 
+# Files that a scan of pyarrow's reads: it keeps their footers, ten times as large as in the files.
+_SCAN_FILES = 256
+
 # Decoding more rows at once is hardly faster, and takes more memory.
 DECODE_ROWS = 131_072
 # Each column of a batch costs some microseconds: batches of many narrow columns are larger.
@@ -106,7 +109,7 @@ def choose_limits(
     if not is_local:
         return FETCHED if is_fetched else REMOTE
     if sizes is None:
-        return LOCAL
+        return LOCAL._replace(files=_SCAN_FILES)
     # Opening a file takes the interpreter lock: threads that open many wait for each other.
     if sum(sizes) < _SMALL_UNIT * len(sizes):
         return LOCAL._replace(scans=1) if sum(sizes) <= SCAN_BYTES else LOCAL

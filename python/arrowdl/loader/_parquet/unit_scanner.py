@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 from arrowdl.loader._files.locate import Candidate
 from arrowdl.loader._files.stamps import FileStamps, is_local
 from arrowdl.loader._ipc.in_memory import is_ipc
-from arrowdl.loader._parquet.counted import list_counts
 from arrowdl.loader._parquet.fragments import (
     choose_options,
     count_rows,
@@ -169,7 +168,15 @@ class UnitScanner:
         arrival: Arrival | None = None,  # of units whose bytes are fetched
     ) -> Iterator[pa.RecordBatch]:
         """Read the batches of fragments, one after the other."""
-        fragments = list(map(materialize, fragments))
+        files = self.row_groups
+        is_direct = (
+            files is not None
+            and query is self.query
+            and not any(map(is_ipc, fragments))
+            and all(map(files.can_read, fragments))
+        )
+        if not is_direct:
+            fragments = list(map(materialize, fragments))
         has_groups = all(hasattr(unit, "row_groups") for unit in fragments)
         joins = query.filter is None and has_groups
         options = {**sizes.plan_scan(joins=joins), **self.options}
@@ -177,9 +184,7 @@ class UnitScanner:
             return query.scan_each(fragments, self.stamps.check, note, **options)
         find = partial(query.find_damage, list(map(Candidate, paths, fragments)))
         check = self.stamps.check if arrival is None else check_nothing
-        files = self.row_groups
-        if files is not None and query is self.query and all(map(files.can_read, fragments)):
-            list_counts(fragments)  # raises if a column has more values than rows
+        if files is not None and is_direct:
             batches = files.read(fragments, options["batch_size"], check, find, note)
         else:
             batches = query.scan_files(self.dataset, fragments, check, note, **options)

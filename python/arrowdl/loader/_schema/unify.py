@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl import _core
@@ -40,12 +40,29 @@ def check_names(path: str, schema: pa.Schema, is_read: Callable[[str], bool] = i
     return pa.schema([field for field in schema if counts[field.name] == 1], schema.metadata)
 
 
-def list_schemas(dataset: ds.FileSystemDataset) -> list[tuple[str, pa.Schema]]:
-    """List the schemas of the first file with its directories' columns, and of each file."""
-    fragments = list(dataset.get_fragments())
+def list_schemas(
+    dataset: ds.FileSystemDataset,
+    alike: Mapping[str, Any],  # by path, what is equal for files with equal columns
+) -> list[tuple[str, pa.Schema]]:
+    """List the schemas of the first file with its directories' columns, and of different files."""
+    fragments = _choose_different(dataset.get_fragments(), alike)
     line = OpeningLine("reads the schemas", len(fragments))
     others = map_in_threads(_read_schema, fragments, FILES_AT_ONCE, line)
     return [(dataset.files[0], dataset.schema), *others]
+
+
+def _choose_different(
+    fragments: Iterable[ds.Fragment], alike: Mapping[str, Any]
+) -> list[ds.Fragment]:
+    """List the first one of the files with equal columns, and those of which nothing is known."""
+    import pyarrow.dataset as ds
+
+    different: dict[Any, ds.Fragment] = {}
+    for fragment in fragments:
+        path = fragment.path
+        keys = tuple(ds.get_partition_keys(fragment.partition_expression))
+        different.setdefault((alike.get(path, path), keys), fragment)
+    return list(different.values())
 
 
 def _read_schema(fragment: ds.Fragment) -> tuple[str, pa.Schema]:
@@ -53,7 +70,12 @@ def _read_schema(fragment: ds.Fragment) -> tuple[str, pa.Schema]:
     import pyarrow.dataset as ds
 
     keys = ds.get_partition_keys(fragment.partition_expression)
-    schema = fragment.physical_schema
+    try:
+        schema = fragment.physical_schema
+    except Exception as error:
+        if fragment.path not in str(error):
+            error.add_note(f"while arrowdl.Loader read {fragment.path!r}")
+        raise
     if keys:
         schema = pa.schema([field for field in schema if field.name not in keys])
     return fragment.path, schema

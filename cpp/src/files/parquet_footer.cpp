@@ -1,0 +1,403 @@
+// Walks the Thrift structures of footers.
+#include "files/parquet_footer.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "arrowdl/file_descriptor.hpp"
+#include "util/overflow.hpp"
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+ARROWDL_BEGIN_NAMESPACE
+
+namespace {
+
+/// The types of Thrift's compact protocol.
+enum class Wire : uint8_t {
+  kStop = 0,
+  kTrue = 1,
+  kFalse = 2,
+  kByte = 3,
+  kInt16 = 4,
+  kInt32 = 5,
+  kInt64 = 6,
+  kDouble = 7,
+  kBinary = 8,
+  kList = 9,
+  kSet = 10,
+  kMap = 11,
+  kStruct = 12,
+  kUuid = 13,
+};
+
+constexpr int kMostLevels = 32;
+
+/// Reads values one behind the other. After the first that is malformed, all are 0 or empty.
+class ThriftReader {
+ public:
+  ThriftReader(const uint8_t* data, size_t size) : at_(data), end_(data + size) {}
+
+  bool failed() const noexcept { return failed_; }
+  const uint8_t* position() const noexcept { return at_; }
+
+  struct Field {
+    int64_t id = 0;
+    Wire type = Wire::kStop;
+  };
+
+  /// The header of the field behind the one with number `previous`; kStop at the end of a struct.
+  Field read_field(int64_t previous) {
+    const uint8_t header = read_byte();
+    Field field;
+    field.type = static_cast<Wire>(header & 0xf);
+    if (field.type == Wire::kStop) return field;
+    const int delta = header >> 4;
+    field.id = delta != 0 ? previous + delta : read_int();
+    return field;
+  }
+
+  struct List {
+    uint64_t size = 0;
+    Wire type = Wire::kStop;
+  };
+
+  List read_list() {
+    const uint8_t header = read_byte();
+    List list;
+    list.type = static_cast<Wire>(header & 0xf);
+    list.size = header >> 4;
+    if (list.size == 15) list.size = read_varint();
+    // An item takes a byte or more.
+    if (list.size > static_cast<size_t>(end_ - at_)) fail();
+    if (failed_) list.size = 0;
+    return list;
+  }
+
+  int64_t read_int() {
+    const uint64_t value = read_varint();
+    return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1);
+  }
+
+  std::string_view read_binary() {
+    const uint64_t size = read_varint();
+    const uint8_t* const begin = at_;
+    if (!advance(size)) return {};
+    return {reinterpret_cast<const char*>(begin), static_cast<size_t>(size)};
+  }
+
+  void skip(Wire type, int level = 0) {
+    if (level > kMostLevels) fail();
+    if (failed_) return;
+    switch (type) {
+      case Wire::kTrue:
+      case Wire::kFalse:
+        return;
+      case Wire::kByte:
+        advance(1);
+        return;
+      case Wire::kInt16:
+      case Wire::kInt32:
+      case Wire::kInt64:
+        read_varint();
+        return;
+      case Wire::kDouble:
+        advance(8);
+        return;
+      case Wire::kBinary:
+        advance(read_varint());
+        return;
+      case Wire::kUuid:
+        advance(16);
+        return;
+      case Wire::kList:
+      case Wire::kSet: {
+        const List list = read_list();
+        for (uint64_t i = 0; i < list.size && !failed_; ++i) skip_item(list.type, level + 1);
+        return;
+      }
+      case Wire::kMap:
+        skip_map(level + 1);
+        return;
+      case Wire::kStruct:
+        skip_struct(level + 1);
+        return;
+      case Wire::kStop:
+        break;
+    }
+    fail();
+  }
+
+  void fail() noexcept {
+    failed_ = true;
+    at_ = end_;
+  }
+
+ private:
+  uint8_t read_byte() {
+    if (at_ == end_) {
+      fail();
+      return 0;
+    }
+    return *at_++;
+  }
+
+  uint64_t read_varint() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const uint8_t byte = read_byte();
+      if (failed_) return 0;
+      if (shift == 63 && byte > 1) break;
+      value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) return value;
+    }
+    fail();
+    return 0;
+  }
+
+  bool advance(uint64_t size) {
+    if (size > static_cast<size_t>(end_ - at_)) fail();
+    if (failed_) return false;
+    at_ += size;
+    return true;
+  }
+
+  /// In lists and maps, a bool is a byte.
+  void skip_item(Wire type, int level) {
+    const bool is_bool = type == Wire::kTrue || type == Wire::kFalse;
+    skip(is_bool ? Wire::kByte : type, level);
+  }
+
+  void skip_map(int level) {
+    const uint64_t size = read_varint();
+    if (size == 0) return;
+    const uint8_t types = read_byte();
+    for (uint64_t i = 0; i < size && !failed_; ++i) {
+      skip_item(static_cast<Wire>(types >> 4), level);
+      skip_item(static_cast<Wire>(types & 0xf), level);
+    }
+  }
+
+  void skip_struct(int level) {
+    int64_t id = 0;
+    while (true) {
+      const Field field = read_field(id);
+      if (field.type == Wire::kStop) return;
+      id = field.id;
+      skip(field.type, level);
+    }
+  }
+
+  const uint8_t* at_;
+  const uint8_t* end_;
+  bool failed_ = false;
+};
+
+/// Calls `read` with each field of a struct. It returns whether it has read the value; other values
+/// are skipped.
+template <typename Read>
+void read_struct(ThriftReader& input, const Read& read) {
+  int64_t id = 0;
+  while (true) {
+    const ThriftReader::Field field = input.read_field(id);
+    if (field.type == Wire::kStop) return;
+    id = field.id;
+    if (!read(field)) input.skip(field.type);
+  }
+}
+
+bool is_int64(const ThriftReader::Field& field, int64_t id) {
+  return field.id == id && field.type == Wire::kInt64;
+}
+
+/// Reads a ColumnChunk; false if the footer is a separate file, whose chunks name theirs.
+bool read_chunk(ThriftReader& input) {
+  constexpr int64_t kFilePath = 1;
+  bool names_file = false;
+  read_struct(input, [&](const ThriftReader::Field& field) {
+    names_file = names_file || field.id == kFilePath;
+    return false;
+  });
+  return !names_file;
+}
+
+/// Calls `read` for each item of a list of structs. Returns whether this is one, and all are valid.
+template <typename Read>
+bool read_structs(ThriftReader& input, const ThriftReader::Field& field, const Read& read) {
+  if (field.type != Wire::kList) return false;
+  const ThriftReader::List list = input.read_list();
+  if (list.size > 0 && list.type != Wire::kStruct) return false;
+  for (uint64_t i = 0; i < list.size && !input.failed(); ++i) {
+    if (!read()) return false;
+  }
+  return !input.failed();
+}
+
+bool read_row_group(ThriftReader& input, ParquetFooter* footer) {
+  enum : int64_t { kColumns = 1, kTotalByteSize = 2, kNumRows = 3 };
+  int64_t rows = -1;
+  int64_t nbytes = -1;
+  bool is_valid = true;
+  read_struct(input, [&](const ThriftReader::Field& field) {
+    if (field.id == kColumns) {
+      is_valid = read_structs(input, field, [&] { return read_chunk(input); });
+      if (!is_valid) input.fail();
+    } else if (is_int64(field, kTotalByteSize)) {
+      nbytes = input.read_int();
+    } else if (is_int64(field, kNumRows)) {
+      rows = input.read_int();
+    } else {
+      return false;
+    }
+    return true;
+  });
+  footer->rows.push_back(rows);
+  footer->nbytes.push_back(nbytes);
+  return is_valid && rows >= 0 && nbytes >= 0;
+}
+
+std::string_view between(const uint8_t* begin, const uint8_t* end) {
+  return {reinterpret_cast<const char*>(begin), static_cast<size_t>(end - begin)};
+}
+
+/// Appends the pair of key and value if it decides on the types or the names of columns.
+bool read_key_value(ThriftReader& input, std::string* schema) {
+  constexpr int64_t kKey = 1;
+  std::string_view key;
+  const uint8_t* const begin = input.position();
+  read_struct(input, [&](const ThriftReader::Field& field) {
+    if (field.id != kKey || field.type != Wire::kBinary) return false;
+    key = input.read_binary();
+    return true;
+  });
+  if (key == "ARROW:schema" || key == "pandas") schema->append(between(begin, input.position()));
+  return true;
+}
+
+/// Reads FileMetaData.
+std::optional<ParquetFooter> read_footer(ThriftReader& input) {
+  enum : int64_t {
+    kSchema = 2,
+    kNumRows = 3,
+    kRowGroups = 4,
+    kKeyValues = 5,
+    kEncryption = 8,
+    kSigningKey = 9
+  };
+  ParquetFooter footer;
+  std::string_view columns;
+  int64_t rows = -1;
+  bool is_valid = true;
+  read_struct(input, [&](const ThriftReader::Field& field) {
+    if (field.id == kSchema) {
+      const uint8_t* const begin = input.position();
+      input.skip(field.type);
+      columns = between(begin, input.position());
+    } else if (is_int64(field, kNumRows)) {
+      rows = input.read_int();
+    } else if (field.id == kRowGroups) {
+      is_valid = read_structs(input, field, [&] { return read_row_group(input, &footer); });
+    } else if (field.id == kKeyValues) {
+      is_valid = read_structs(input, field, [&] { return read_key_value(input, &footer.schema); });
+    } else {
+      is_valid = field.id != kEncryption && field.id != kSigningKey;
+      if (is_valid) return false;
+    }
+    if (!is_valid) input.fail();
+    return true;
+  });
+  if (input.failed() || columns.empty()) return std::nullopt;
+  int64_t total = 0;
+  for (const int64_t group : footer.rows) {
+    if (!checked_add(total, group, &total)) return std::nullopt;
+  }
+  if (total != rows) return std::nullopt;
+  // The length tells where one part ends.
+  footer.schema = std::to_string(columns.size()) + ":" + std::string(columns) + footer.schema;
+  return footer;
+}
+
+constexpr size_t kTail = 8;  // the length of the footer in four bytes, and "PAR1"
+
+/// The length of a footer by the last bytes of its file; 0 if it is not of plain Parquet.
+size_t read_length(const uint8_t* tail) {
+  if (std::memcmp(tail + 4, "PAR1", 4) != 0) return 0;
+  return static_cast<size_t>(tail[0]) | static_cast<size_t>(tail[1]) << 8 |
+         static_cast<size_t>(tail[2]) << 16 | static_cast<size_t>(tail[3]) << 24;
+}
+
+}  // namespace
+
+std::optional<ParquetFooter> parse_parquet_footer(const uint8_t* data, size_t size) {
+  ThriftReader input(data, size);
+  return read_footer(input);
+}
+
+#if defined(__unix__) || defined(__APPLE__)
+
+namespace {
+
+/// Fills `target` from an offset of a file; false if it ends before, or cannot be read.
+bool read_at(int file, int64_t offset, uint8_t* target, size_t size) {
+  while (size > 0) {
+    const ssize_t count = ::pread(file, target, size, static_cast<off_t>(offset));
+    if (count <= 0) return false;
+    target += count;
+    offset += count;
+    size -= static_cast<size_t>(count);
+  }
+  return true;
+}
+
+int64_t find_time(const struct stat& status) {
+#if defined(__APPLE__)
+  const timespec& time = status.st_mtimespec;
+#else
+  const timespec& time = status.st_mtim;
+#endif
+  return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+/// Reads the last bytes of a file with the footer in them.
+std::optional<ParquetFooter> read_end(int file, int64_t file_size) {
+  constexpr size_t kGuess = 1 << 14;  // most footers are shorter
+  if (file_size < static_cast<int64_t>(kTail)) return std::nullopt;
+  size_t size = static_cast<size_t>(std::min<int64_t>(file_size, kGuess));
+  std::vector<uint8_t> end(size);
+  if (!read_at(file, file_size - static_cast<int64_t>(size), end.data(), size)) return std::nullopt;
+  const size_t length = read_length(end.data() + size - kTail);
+  if (length == 0 || static_cast<int64_t>(length + kTail) > file_size) return std::nullopt;
+  if (length + kTail > size) {
+    size = length + kTail;
+    end.resize(size);
+    if (!read_at(file, file_size - static_cast<int64_t>(size), end.data(), size)) {
+      return std::nullopt;
+    }
+  }
+  return parse_parquet_footer(end.data() + size - kTail - length, length);
+}
+
+}  // namespace
+
+std::optional<FileFooter> read_parquet_footer(const char* path) {
+  // A pipe would wait for its writer.
+  const FileDescriptor file(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status;
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  std::optional<ParquetFooter> footer = read_end(file.get(), status.st_size);
+  if (!footer) return std::nullopt;
+  return FileFooter{*std::move(footer), status.st_size, find_time(status), status.st_ino};
+}
+
+#else
+
+std::optional<FileFooter> read_parquet_footer(const char*) { return std::nullopt; }
+
+#endif
+
+ARROWDL_END_NAMESPACE

@@ -1,0 +1,169 @@
+// Footers that are well-formed, cut, changed and contradictory. Files of real writers are read by
+// tests/python/loader/test_local_footers.py.
+#include "files/parquet_footer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace {
+
+using arrowdl::ParquetFooter;
+using arrowdl::parse_parquet_footer;
+
+/// Writes Thrift's compact protocol.
+class FooterWriter {
+ public:
+  FooterWriter& byte(int value) {
+    bytes_.push_back(static_cast<uint8_t>(value));
+    return *this;
+  }
+  FooterWriter& varint(uint64_t value) {
+    for (; value >= 0x80; value >>= 7) byte(static_cast<int>(value & 0x7f) | 0x80);
+    return byte(static_cast<int>(value));
+  }
+  FooterWriter& number(int64_t value) {
+    return varint(static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63));
+  }
+  /// The header of a field whose number is `delta` higher than that of the field before.
+  FooterWriter& field(int delta, int type) { return byte(delta << 4 | type); }
+  FooterWriter& int64(int delta, int64_t value) { return field(delta, 6).number(value); }
+  FooterWriter& text(const std::string& value) {
+    varint(value.size());
+    bytes_.insert(bytes_.end(), value.begin(), value.end());
+    return *this;
+  }
+  FooterWriter& list(int delta, size_t size, int type) {
+    field(delta, 9);
+    if (size < 15) return byte(static_cast<int>(size) << 4 | type);
+    return byte(0xf0 | type).varint(size);
+  }
+  FooterWriter& stop() { return byte(0); }
+  FooterWriter& append(const std::vector<uint8_t>& bytes) {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    return *this;
+  }
+  const std::vector<uint8_t>& bytes() const { return bytes_; }
+
+ private:
+  std::vector<uint8_t> bytes_;
+};
+
+constexpr int kWireInt32 = 5;
+constexpr int kWireBinary = 8;
+constexpr int kWireStruct = 12;
+
+/// A column chunk with its place alone, or the name of a file.
+std::vector<uint8_t> make_chunk(bool names_file) {
+  FooterWriter writer;
+  if (names_file) writer.field(1, kWireBinary).text("other.parquet");
+  return writer.int64(names_file ? 1 : 2, 4).stop().bytes();
+}
+
+std::vector<uint8_t> make_group(int64_t rows, int64_t nbytes, bool names_file = false) {
+  FooterWriter writer;
+  writer.list(1, 1, kWireStruct).append(make_chunk(names_file));
+  return writer.int64(1, nbytes).int64(1, rows).stop().bytes();
+}
+
+FooterWriter begin_footer(const std::string& column = "x") {
+  FooterWriter writer;
+  writer.field(1, kWireInt32).number(2);
+  writer.list(1, 1, kWireStruct).field(4, kWireBinary).text(column).stop();
+  return writer;
+}
+
+std::vector<uint8_t> make_footer(int64_t total, const std::vector<std::vector<uint8_t>>& groups) {
+  FooterWriter writer = begin_footer();
+  writer.int64(1, total).list(1, groups.size(), kWireStruct);
+  for (const std::vector<uint8_t>& group : groups) writer.append(group);
+  return writer.stop().bytes();
+}
+
+auto parse_footer(const std::vector<uint8_t>& bytes) {
+  return parse_parquet_footer(bytes.data(), bytes.size());
+}
+
+TEST(ParquetFooter, HasTheRowsAndBytesOfEachGroup) {
+  const auto footer = parse_footer(make_footer(10, {make_group(7, 70), make_group(3, 20)}));
+  ASSERT_TRUE(footer);
+  EXPECT_EQ(footer->rows, (std::vector<int64_t>{7, 3}));
+  EXPECT_EQ(footer->nbytes, (std::vector<int64_t>{70, 20}));
+}
+
+TEST(ParquetFooter, MayHaveManyGroups) {
+  const auto footer =
+      parse_footer(make_footer(400, std::vector<std::vector<uint8_t>>(200, make_group(2, 1))));
+  ASSERT_TRUE(footer);
+  EXPECT_EQ(footer->rows.size(), 200);
+}
+
+TEST(ParquetFooter, WithoutGroupsHasNoRows) {
+  ASSERT_TRUE(parse_footer(make_footer(0, {})));
+  EXPECT_FALSE(parse_footer(make_footer(1, {})));
+}
+
+TEST(ParquetFooter, SchemasDifferByColumnsAndByWhatArrowAdds) {
+  const auto make = [](const std::string& column, const std::string& key) {
+    FooterWriter writer = begin_footer(column);
+    writer.int64(1, 0).list(1, 0, kWireStruct).list(1, 1, kWireStruct);
+    writer.field(1, kWireBinary).text(key).field(1, kWireBinary).text("value").stop();
+    return parse_footer(writer.stop().bytes())->schema;
+  };
+  EXPECT_EQ(make("x", "ARROW:schema"), make("x", "ARROW:schema"));
+  EXPECT_EQ(make("x", "writer.run"), make("x", "another.key"));
+  EXPECT_NE(make("x", "ARROW:schema"), make("x", "pandas"));
+  EXPECT_NE(make("x", "ARROW:schema"), make("x", "writer.run"));
+  EXPECT_NE(make("x", "pandas"), make("y", "pandas"));
+}
+
+TEST(ParquetFooter, RefusesNumbersThatContradictEachOther) {
+  EXPECT_FALSE(parse_footer(make_footer(11, {make_group(7, 70), make_group(3, 20)})));
+  EXPECT_FALSE(parse_footer(make_footer(-2, {make_group(-2, 70)})));
+  EXPECT_FALSE(parse_footer(make_footer(7, {make_group(7, -1)})));
+  EXPECT_FALSE(parse_footer(make_footer(-2, {make_group(INT64_MAX, 1), make_group(INT64_MAX, 1)})));
+}
+
+TEST(ParquetFooter, RefusesColumnsOfAnotherFile) {
+  EXPECT_FALSE(parse_footer(make_footer(7, {make_group(7, 70, true)})));
+}
+
+TEST(ParquetFooter, RefusesEncryption) {
+  FooterWriter writer = begin_footer();
+  writer.int64(1, 0).list(1, 0, kWireStruct).field(4, kWireStruct).stop();
+  EXPECT_FALSE(parse_footer(writer.stop().bytes()));
+}
+
+TEST(ParquetFooter, RefusesEachBeginningOfIt) {
+  const std::vector<uint8_t> whole = make_footer(10, {make_group(7, 70), make_group(3, 20)});
+  for (size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_FALSE(parse_parquet_footer(whole.data(), size)) << size;
+  }
+}
+
+TEST(ParquetFooter, RefusesSizesBeyondItsEnd) {
+  FooterWriter list = begin_footer();
+  list.int64(1, 0).field(1, 9).byte(0xf0 | kWireStruct).varint(UINT64_MAX);
+  EXPECT_FALSE(parse_footer(list.bytes()));
+  FooterWriter text;
+  text.field(6, kWireBinary).varint(uint64_t{1} << 60).stop();
+  EXPECT_FALSE(parse_footer(text.bytes()));
+  FooterWriter varint;
+  varint.field(1, kWireInt32);
+  for (int i = 0; i < 11; ++i) varint.byte(0xff);
+  EXPECT_FALSE(parse_footer(varint.bytes()));
+}
+
+TEST(ParquetFooter, RefusesNestingWithoutEnd) {
+  FooterWriter writer;
+  for (int i = 0; i < 100'000; ++i) writer.field(1, kWireStruct);
+  EXPECT_FALSE(parse_footer(writer.bytes()));
+}
+
+TEST(ReadParquetFooter, ReturnsNothingForWhatIsNoFile) {
+  EXPECT_FALSE(arrowdl::read_parquet_footer("/nowhere/a.parquet"));
+  EXPECT_FALSE(arrowdl::read_parquet_footer("/tmp"));
+}
+
+}  // namespace
