@@ -236,7 +236,7 @@ def test_an_error_comes_after_the_rows_before_it(tmp_path: Path) -> None:
             raise ValueError("the last file is bad")
 
     def read() -> None:
-        for batch in files.read(units, 1000, check, lambda done: ""):
+        for batch in files.read(units, 1000, 2**20, check, lambda done: ""):
             seen.extend(batch.column("x").to_pylist())
 
     with pytest.raises(ValueError, match="the last file is bad") as caught:

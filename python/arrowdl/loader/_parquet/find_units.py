@@ -116,9 +116,7 @@ class UnitFinder:
         files = {i: self._split(fragment) for i, fragment in enumerate(fragments)}
         rest = [i for i, units in files.items() if units is None]
         line = OpeningLine("reads the footers", len(rest))
-        opened = map_in_threads(
-            self._open_file, [fragments[i] for i in rest], FILES_AT_ONCE, line
-        )
+        opened = map_in_threads(self._open_file, [fragments[i] for i in rest], FILES_AT_ONCE, line)
         files.update(zip(rest, opened, strict=True))
         return [units or [] for units in files.values()]
 

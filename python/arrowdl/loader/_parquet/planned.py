@@ -164,9 +164,7 @@ class PlannedGroups(PlannedUnit):
     def subset(self, row_group_ids: Sequence[int]) -> PlannedGroups:
         """Return other row groups of the file."""
         groups = tuple(group for group in _list_groups(self.file) if group.id in row_group_ids)
-        return PlannedGroups(
-            self.file, self.partition_expression, self._maker, self.alike, groups
-        )
+        return PlannedGroups(self.file, self.partition_expression, self._maker, self.alike, groups)
 
     def make(self) -> ds.Fragment:
         return super().make().subset(row_group_ids=[group.id for group in self.row_groups])

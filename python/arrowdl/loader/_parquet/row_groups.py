@@ -29,8 +29,6 @@ _THREADED_BYTES = 2**20
 _BUFFER_BYTES = 2**16
 # One array cannot hold the bytes of a column of strings of a larger row group.
 _WHOLE_BYTES = 2**30
-# Small files of a scan are joined up to this size. The first scan, which is small, comes early.
-_JOINED_BYTES = 2**20
 
 
 class RowGroupFiles:
@@ -85,13 +83,14 @@ class RowGroupFiles:
         self,
         fragments: Sequence[ds.Fragment],
         rows: int,  # of a batch, at most
+        joined_bytes: int,  # of small files that become one batch, at most
         check: Check,  # see `scans.scan`
         find_damage: Callable[[int], str],
         note: NotePath | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the batches of fragments that `can_read` accepts, as `scans.scan` does."""
         paths = [fragment.path for fragment in fragments]
-        joined = _Joined(self.schema, rows)
+        joined = _Joined(self.schema, rows, joined_bytes)
         is_one_by_one = note is not None or any(map(_has_dictionary, self.schema.types))
         with naming_files(paths, find_damage) as names:
             try:
@@ -242,8 +241,10 @@ class _Joined:
         self,
         schema: pa.Schema,
         rows: int,  # of a batch, at most
+        nbytes: int,  # of its files, at most
     ) -> None:
         self._schema = schema
+        self._most_bytes = nbytes
         self._most_rows = rows
         self._batches: list[pa.RecordBatch] = []
         self._rows = 0
@@ -255,7 +256,7 @@ class _Joined:
         self._batches.append(batch)
         self._rows += batch.num_rows
         self._bytes += nbytes
-        self.is_full = self._bytes >= _JOINED_BYTES or self._rows >= self._most_rows
+        self.is_full = self._bytes >= self._most_bytes or self._rows >= self._most_rows
 
     def take(self) -> Iterator[pa.RecordBatch]:
         """Yield what was added."""

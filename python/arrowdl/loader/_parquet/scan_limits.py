@@ -11,6 +11,8 @@ from typing import NamedTuple
 SCAN_BYTES = 2**27
 BATCH_BYTES = 2**23
 _LEAST_BATCH_BYTES = 2**20
+_JOINED_BYTES = 2**20
+_LEAST_JOINED_BYTES = 2**18
 
 # Files that a scan of pyarrow's reads: it keeps their footers, ten times as large as in the files.
 _SCAN_FILES = 256
@@ -47,6 +49,11 @@ class ScanLimits(NamedTuple):
     def batch_bytes(self) -> int:
         """Bytes of a batch: each of several readers holds some."""
         return max(_LEAST_BATCH_BYTES, BATCH_BYTES // self.readers)
+
+    @property
+    def joined_bytes(self) -> int:
+        """Bytes of small files that become one batch: all readers wait for their first."""
+        return max(_LEAST_JOINED_BYTES, _JOINED_BYTES // self.readers)
 
     def divide(self, readers: int) -> ScanLimits:
         """Return the limits of each of `readers`."""

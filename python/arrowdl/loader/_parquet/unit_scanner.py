@@ -185,7 +185,8 @@ class UnitScanner:
         find = partial(query.find_damage, list(map(Candidate, paths, fragments)))
         check = self.stamps.check if arrival is None else check_nothing
         if files is not None and is_direct:
-            batches = files.read(fragments, options["batch_size"], check, find, note)
+            rows, joined_bytes = options["batch_size"], sizes.limits.joined_bytes
+            batches = files.read(fragments, rows, joined_bytes, check, find, note)
         else:
             batches = query.scan_files(self.dataset, fragments, check, note, **options)
         batches = self._guard_times(fragments, self.list_needed(query), find, batches)
