@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from arrowdl.loader._files.file_plan import FilePlan, PlannedFile
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 T = TypeVar("T")
+
+# `FileStamps` compares files that the Loader has listed.
+_ANY = Stamp(None)
 
 # Each scan that counts rows holds decoded row groups.
 _SCANS_AT_ONCE = 4
@@ -126,11 +129,10 @@ class UnitFinder:
         footer = self._footers.get(path)
         if footer is None:
             return None
-        stamp = Stamp(footer.stamp.size, footer.stamp.mtime_ns)
-        numbers = tuple(range(len(footer.rows)))
-        file = PlannedFile(path, stamp, footer.rows, footer.nbytes, numbers, footer.rows)
+        numbers = _count(len(footer.rows))
         if not numbers:
             return []
+        file = PlannedFile(path, _ANY, footer.rows, footer.nbytes, numbers, footer.rows)
         return split_planned(file, fragment.partition_expression, self._maker, footer.schema)
 
     def _open_file(self, fragment: ds.Fragment) -> list[ds.Fragment]:
@@ -156,3 +158,9 @@ class UnitFinder:
                 raise
             self._skipped.append(Skipped(fragment.path, (), describe(error), group))
         return default
+
+
+@cache
+def _count(stop: int) -> tuple[int, ...]:
+    """Return the numbers below `stop`, one object for all files with as many row groups."""
+    return tuple(range(stop))
