@@ -92,7 +92,7 @@ def test_large_row_groups_are_read_in_parts(
         monkeypatch.setattr("arrowdl.loader._parquet.row_groups._WHOLE_BYTES", most)
         for rows in (1, 5, 14, 100):
             units = source._found.fragments
-            batches = list(files.read(units, rows, lambda paths: None, lambda done: ""))
+            batches = list(files.read(units, rows, 2**20, lambda paths: None, lambda done: ""))
             assert pa.Table.from_batches(batches).equals(table)
             assert max(batch.num_rows for batch in batches) <= max(rows, 40)
 
