@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from arrowdl.loader._checks import require_bool, require_function, require_int
 from arrowdl.loader._files.file_plan import FilePlan
+from arrowdl.loader._look.batch_schema import BatchSchema, find_schema
 from arrowdl.loader._options.functions import Step
 from arrowdl.loader._random_access.map_dataset import MapDataset, open_map_dataset
 from arrowdl.loader._reader import EpochReader
@@ -187,6 +188,22 @@ class AdaptedReader(EpochReader):
                 "Loader(vocabulary=) to read codes"
             )
         return values
+
+    @property
+    def schema(self) -> BatchSchema:
+        """The columns of a batch before `transform`: dtypes, shapes and what becomes of nulls.
+
+        No row is read. Dictionaries are read as by `vocabulary`, and a stream is opened.
+        `transform_arrow` is called with a batch without rows.
+
+        Raises
+        ------
+        BufferError
+            A column cannot become a tensor with these options.
+        RuntimeError
+            The source is a stream for one pass that has been read.
+        """
+        return find_schema(self._pipeline)
 
     def plan(self) -> FilePlan:
         """Return the files and their row groups, for ``Storage(plan=)`` on any machine.
