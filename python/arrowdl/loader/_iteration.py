@@ -38,7 +38,8 @@ class Iteration:
         """Yield the batches of `reader`, and move the cursor if all were read."""
         received, cursor = self.received, self.cursor
         reporter = self._name_reporter(reader)
-        before, is_first = received.copy_stats(), not reader.position.list_stages()
+        before = received.begin = received.copy_stats()
+        is_first = not reader.position.list_stages()
         tally = check = None
         if cursor.epochs.options.skips:
             tally, check = self.skips.begin(reader, self.states.save(cursor))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any, NoReturn, Self
+from typing import Any, Literal, NoReturn, Self
 from weakref import WeakSet
 
 from arrowdl.loader._buffer import log_buffer, settle_buffer
-from arrowdl.loader._checks import require_int
+from arrowdl.loader._checks import require_choice, require_int
 from arrowdl.loader._epoch.cursor import Cursor
 from arrowdl.loader._epoch.state import Position, find_state
 from arrowdl.loader._iterate import Received, SharePipeline
@@ -131,15 +131,23 @@ class EpochReader:
         """
         return self._received.valid_rows
 
-    def stats(self) -> Stats:
+    def stats(self, epoch: Literal["all", "last"] = "all") -> Stats:
         """Return how much was read so far, and how long each part of the work took.
+
+        Parameters
+        ----------
+        epoch : {"all", "last"}
+            "all" counts all epochs since the Loader was made. "last" counts the epoch that is being
+            read, or the last one, from where the iteration began.
 
         Returns
         -------
         Stats
             A copy of the counters.
         """
-        return self._received.copy_stats()
+        require_choice("epoch", epoch, ("all", "last"))
+        stats = self._received.copy_stats()
+        return stats if epoch == "all" else stats - self._received.begin
 
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch on this rank; a resumed epoch has fewer.

@@ -38,7 +38,7 @@ COLUMNS: dict[str, pa.Array] = {
     "time32": INTS.cast(pa.int32()).cast(pa.time32("s")),
     "fixed list": pa.array([[1, 2]] * ROWS, pa.list_(pa.int32(), 2)),
     "nested fixed list": pa.array([[[1, 2, 3]] * 2] * ROWS, pa.list_(pa.list_(pa.int8(), 3), 2)),
-    "fixed list of none": pa.array([[]] * ROWS, pa.list_(pa.int8(), 0)),
+    "empty fixed list": pa.array([[]] * ROWS, pa.list_(pa.int8(), 0)),
     "tensor": pa.ExtensionArray.from_storage(
         pa.fixed_shape_tensor(pa.float32(), (2, 3)),
         pa.array([[1.0] * 6] * ROWS, pa.list_(pa.float32(), 6)),
@@ -207,11 +207,11 @@ def test_global_arrays_of_jax() -> None:
 
 
 def test_widths_of_padded_rows_are_unknown_and_others_known() -> None:
-    table = make_table({name: COLUMNS[name] for name in ("list of tensors", "fixed list of none")})
+    table = make_table({name: COLUMNS[name] for name in ("list of tensors", "empty fixed list")})
     schema = arrowdl.Loader(table, 4, ragged="padded", framework="numpy").schema
     assert schema["list of tensors"][0].shape == (None, None, 2)
     assert schema["list of tensors"][1] == TensorSpec(np.dtype("int64"), (None,))
-    assert schema["fixed list of none"].shape == (None, 0)
+    assert schema["empty fixed list"].shape == (None, 0)
 
 
 def test_a_stream_for_one_pass_is_read_after_its_schema() -> None:

@@ -24,7 +24,7 @@ class TensorSpec:
     Attributes
     ----------
     dtype : dtype
-        Of the framework.
+        A dtype of the framework.
     shape : tuple of int or None
         None for a dimension whose length depends on the rows: the first one, and ragged ones.
     nulls : str or None
@@ -140,7 +140,7 @@ class _Column:
 
     def _describe_other(self, value: Any, format: str = "") -> TensorSpec:
         _, *shape = value.shape
-        # The widest of a nested tensor is no number.
+        # A nested tensor has a symbol for its ragged dimension.
         lengths = [length if isinstance(length, int) else None for length in shape]
         if self.is_padded and lengths and format.startswith(_RAGGED):
             lengths[0] = None
