@@ -6,6 +6,7 @@ Its layers are in python/README.md.
 from arrowdl.loader._files.file_plan import FilePlan
 from arrowdl.loader._loader import Loader
 from arrowdl.loader._look.batch_schema import BatchSchema, TensorSpec
+from arrowdl.loader._look.explain import Explanation
 from arrowdl.loader._random_access.map_dataset import MapDataset
 from arrowdl.loader._settings.buckets import Buckets
 from arrowdl.loader._settings.pack import Pack
@@ -24,6 +25,7 @@ from arrowdl.loader._stats import Stats
 __all__ = [
     "BatchSchema",
     "Buckets",
+    "Explanation",
     "FilePlan",
     "Loader",
     "MapDataset",

@@ -172,7 +172,7 @@ class EpochReader:
         closed = ", closed" if self._received.is_closed else ""
         return (
             f"<arrowdl.Loader of {rows}{options.sizes.describe()} for {options.target.framework}, "
-            f"{order}, epoch {self.epoch}, {_describe_rank(self._cursor)}{closed}>"
+            f"{order}, epoch {self.epoch}, {describe_rank(self._cursor)}{closed}>"
         )
 
     def __getitem__(self, index: Any) -> NoReturn:
@@ -269,7 +269,8 @@ class EpochReader:
         self.__dict__.update(state, _iterators=WeakSet())
 
 
-def _describe_rank(cursor: Cursor) -> str:
+def describe_rank(cursor: Cursor) -> str:
+    """Name a rank and the number of ranks, for people."""
     try:
         rank, world_size = cursor.find_ranks()
     except ValueError:  # iterating says what is wrong
