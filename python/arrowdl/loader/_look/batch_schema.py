@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
+from arrowdl.loader._batches.convert import choose_converter
+from arrowdl.loader._batches.explain import explain_errors
 from arrowdl.loader._html import make_table
 from arrowdl.loader._pipeline import Pipeline
+from arrowdl.loader._schema.vocabulary import make_empty
 from arrowdl.loader._settings.pack import Pack
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _CPU = 1  # of DLDeviceType
 
@@ -84,6 +90,19 @@ def find_schema(pipeline: Pipeline) -> BatchSchema:
     schema = _find_columns(pipeline.source, pipeline.options.pack)
     array, batch = pipeline.assembly.convert_empty(schema)
     return _describe_batch(batch, array.schema.children, pipeline.options.columns)
+
+
+def describe_field(field: pa.Field, framework: str) -> Any:
+    """Return what a column becomes by the defaults of a Loader.
+
+    Raises BufferError if it cannot become tensors.
+    """
+    import pyarrow as pa
+
+    columns = _core.ColumnOptions()
+    array = _core.from_arrow(make_empty(pa.schema([field])))
+    convert = explain_errors(choose_converter(framework, columns, {}), lambda column: "")
+    return _describe_batch(convert(array), array.schema.children, columns)[field.name]
 
 
 def _find_columns(source: Any, pack: Pack | None) -> _core.Schema:

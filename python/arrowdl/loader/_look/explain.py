@@ -145,8 +145,8 @@ def _describe_order(source: Source, options: Options) -> tuple[float | None, str
     share = mixing.buffer_rows / mixing.rows
     return share, (
         f"permuted row groups or blocks, seed {options.seed}: the buffer has "
-        f"{mixing.buffer_rows:,} of {mixing.rows:,} rows ({share:.1%}), and mixes rows of {mixing.parts} "
-        f"of {mixing.units} row groups or blocks at a time{after}"
+        f"{mixing.buffer_rows:,} of {mixing.rows:,} rows ({share:.1%}), and mixes rows of "
+        f"{mixing.parts} of {mixing.units} row groups or blocks at a time{after}"
     )
 
 
