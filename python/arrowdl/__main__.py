@@ -36,6 +36,10 @@ def main(arguments: list[str]) -> int:
             from arrowdl._commands.inspect_command import main as inspect
 
             return inspect(rest)
+        case ["bench", *rest]:
+            from arrowdl._commands.bench_command import main as bench
+
+            return bench(rest)
         case ["cmake-dir"]:
             return _print_cmake_dir()
         case ["--help" | "-h"]:

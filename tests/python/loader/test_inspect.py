@@ -180,15 +180,8 @@ def test_the_report_is_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         "  rows       500 to 500, median 500",
     ]
     header = next(i for i, line in enumerate(lines) if line.startswith("column"))
-    assert lines[header].split() == [
-        "column",
-        "Arrow",
-        "type",
-        "tensor",
-        "copied",
-        "nulls",
-        "stored",
-    ]
+    names = ["column", "Arrow", "type", "tensor", "copied", "nulls", "stored"]
+    assert lines[header].split() == names
     assert lines[header + 1].startswith("id      int32")
     assert any(line.startswith("- ") for line in lines)
 
