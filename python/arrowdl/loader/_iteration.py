@@ -62,6 +62,16 @@ class Iteration:
             return
         if is_first:
             self._warn_if_empty(before, reader)
+        elif not reader.worker and received.stats.batches == before.batches:
+            epoch = reader.position.epoch
+            _log.warning(
+                "the state was saved after the last batch of epoch %d: this iteration gives no "
+                "batch, and the next one reads epoch %d. To begin with that, save a state after "
+                "the loop over the batches, or call set_epoch(%d)",
+                epoch,
+                epoch + 1,
+                epoch + 1,
+            )
         check_read(cursor.epochs)
         cursor.finish(reader)
 

@@ -195,7 +195,8 @@ class EpochReader:
             The state, of JSON types and some hundred bytes. ``"buffer_size"`` is the number of
             rows; 0 if the first rows of a stream decide, or if nothing is buffered. ``"snapshot"``
             names the version of a table that has versions, or the commit of files of Hugging Face;
-            ``"files"`` has digests of the files' sizes and ETags.
+            ``"files"`` has digests of the files' sizes and ETags, and ``"sample"`` the numbers of
+            files and rows and some names, for errors.
         """
         return self._states.save(self._cursor)
 
