@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import arrowdl
 from arrowdl._commands.sources import open_named
+from arrowdl.loader import Loader, Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +58,7 @@ class Result:
 
 def run_loader(given: Any, task: Task, result: Result) -> Pass:
     """Return a pass of a Loader."""
-    loader = arrowdl.Loader(given, **task.options)
+    loader = Loader(given, **task.options)
 
     def read() -> Iterator[Batch]:
         before = loader.stats()
@@ -119,8 +119,8 @@ def _make_dataset(given: Any) -> ds.Dataset:
     """Return pyarrow's dataset of the files that a Loader finds."""
     import pyarrow.dataset as ds
 
-    storage = arrowdl.Storage(memory_map=False)
-    source: Any = arrowdl.Loader(given, 1, framework="numpy", storage=storage)._source
+    storage = Storage(memory_map=False)
+    source: Any = Loader(given, 1, framework="numpy", storage=storage)._source
     plan = source.files.make_plan()
     return ds.dataset(
         [file.path for file in plan.files],
@@ -161,7 +161,7 @@ def _warm_up(task: Task) -> None:
     framework: Any = "torch" if task.who == "torch DataLoader" else task.options["framework"]
     table = pa.table({"x": pa.array([[1]], pa.list_(pa.int32()))})
     if task.who != "pyarrow scan":
-        next(iter(arrowdl.Loader(table, 1, framework=framework)))
+        next(iter(Loader(table, 1, framework=framework)))
     importlib.import_module("pyarrow.dataset")
 
 

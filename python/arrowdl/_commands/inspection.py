@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-import arrowdl
 from arrowdl._commands.footers import ColumnFacts, Footers, read_footers
 from arrowdl._commands.text import align
+from arrowdl.loader import Loader
 from arrowdl.loader._look.batch_schema import describe_field, show
 from arrowdl.loader._look.explain import count_of, show_bytes
 
@@ -113,7 +113,7 @@ def inspect_source(given: Any, framework: Framework) -> Inspection:
 
     Raises what `Loader` raises.
     """
-    source: Any = arrowdl.Loader(given, 1, framework=framework)._source
+    source: Any = Loader(given, 1, framework=framework)._source
     plan = _make_plan(source)
     sizes = [stamp.size for stamp in source.files.list_stamps()]
     known = [size for size in sizes if size is not None]
