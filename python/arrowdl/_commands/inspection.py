@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import median
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from arrowdl._commands.footers import ColumnFacts, Footers, read_footers
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from arrowdl.loader import FilePlan
     from arrowdl.loader._types import Framework
+
+_WIDEST = 50  # characters of a type in a table
 
 
 @dataclass
@@ -105,7 +108,8 @@ def _show_column(column: Column) -> tuple[str, ...]:
     nulls = "?" if column.nulls is None else f"{column.nulls:,}"
     stored = "?" if column.stored_bytes is None else show_bytes(column.stored_bytes)
     tensor = "none" if column.tensor is None else show(column.tensor)
-    return column.name, column.type, tensor, column.copied or "no", nulls, stored
+    texts = (shorten(text, _WIDEST, placeholder="...") for text in (column.type, tensor))
+    return column.name, *texts, column.copied or "no", nulls, stored
 
 
 def inspect_source(given: Any, framework: Framework) -> Inspection:

@@ -213,3 +213,13 @@ def test_tables_are_found_by_their_folders(tmp_path: Path) -> None:
     assert sources.find_kind("s3://bucket/rows.lance/") == "lance"
     assert sources.find_kind("s3://bucket/table/metadata/1.metadata.json") == "iceberg"
     assert sources.find_kind(str(tmp_path)) is None
+
+
+def test_long_types_are_cut_in_the_table_alone(
+    tmp_path: Path, inspect: Inspect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind = pa.struct([(f"field {i}", pa.int8()) for i in range(50)])
+    pq.write_table(pa.table({"s": pa.array([{"field 0": 1}], kind)}), tmp_path / "a.parquet")
+    assert inspect(tmp_path)["columns"][0]["type"] == str(kind)
+    assert main(["inspect", str(tmp_path), "--framework", "numpy"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) < 150
