@@ -124,7 +124,7 @@ class Assembly:
             is_new=True,
             find_seed=lambda purpose, index: 0,
         )
-        array = next(_run(rows, self._transform_arrow, self._check_columns, self._pad))
+        array = next(_run(rows, *self._list_row_steps(), self._check_columns, self._pad))
         return array, self._choose_converter({})(array)
 
     def _list_row_steps(self) -> tuple[RowStep, ...]:
