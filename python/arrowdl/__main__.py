@@ -1,4 +1,4 @@
-"""The commands of ``python -m arrowdl``: doctor, check and cmake-dir."""
+"""The commands of ``python -m arrowdl``: inspect, bench, doctor, check and cmake-dir."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from pathlib import Path
 import arrowdl
 from arrowdl import _core
 
-_USAGE = "usage: python -m arrowdl [--help | --version] {doctor | check module:object | cmake-dir}"
+_USAGE = (
+    "usage: python -m arrowdl [--help | --version] "
+    "{inspect SOURCE | bench SOURCE | doctor | check module:object | cmake-dir}"
+)
 _HELP = f"""{_USAGE}
 
+  inspect    say what files have, and what a Loader makes of them: inspect --help
+  bench      measure a Loader beside pyarrow and torch: bench --help
   doctor     say what arrowdl finds on this machine, for a bug report
   check      check how an object exchanges data by DLPack or Arrow: check --help
   cmake-dir  print the folder of the CMake package: cmake -Darrowdl_DIR="$(...)"
@@ -27,6 +32,14 @@ def main(arguments: list[str]) -> int:
             from arrowdl.testing._command import main as check
 
             return check(rest)
+        case ["inspect", *rest]:
+            from arrowdl._commands.inspect_command import main as inspect
+
+            return inspect(rest)
+        case ["bench", *rest]:
+            from arrowdl._commands.bench_command import main as bench
+
+            return bench(rest)
         case ["cmake-dir"]:
             return _print_cmake_dir()
         case ["--help" | "-h"]:

@@ -24,6 +24,7 @@ from helpers.delta_log import make_deletion_vector, make_field, write_log
 from helpers.random_cases import check_cases
 from helpers.tables import (
     check_epochs,
+    check_inspected,
     check_versions,
     make_loader,
     read_ids,
@@ -60,6 +61,10 @@ def path(tmp_path: Path) -> str:
     write_deltalake(path, make_table(60, 20), mode="append")
     DeltaTable(path).delete("id % 4 = 0")
     return path
+
+
+def test_the_commands_read_its_folder(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    check_inspected(path, len(scan(DeltaTable(path))), "Delta table", capsys)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

@@ -22,6 +22,7 @@ import pytest
 from helpers.random_cases import check_cases
 from helpers.tables import (
     check_epochs,
+    check_inspected,
     check_versions,
     make_loader,
     read_ids,
@@ -88,6 +89,11 @@ def list_snapshots(table: Any) -> list[int]:
 
 def read_iceberg(scan: Any) -> list[dict[str, Any]]:
     return scan.to_arrow().to_pylist()
+
+
+def test_the_commands_read_its_folder(table: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = table.location().removeprefix("file://")
+    check_inspected(folder, 65, "Iceberg table", capsys)
 
 
 def test_each_snapshot_is_read_as_pyiceberg_does(table: Any) -> None:

@@ -16,7 +16,14 @@ import pyarrow.dataset as ds
 import pytest
 from arrowdl.loader._libraries import lance as source_of_lance
 from helpers.random_cases import check_cases
-from helpers.tables import check_epochs, check_versions, make_loader, read_ids, read_rows
+from helpers.tables import (
+    check_epochs,
+    check_inspected,
+    check_versions,
+    make_loader,
+    read_ids,
+    read_rows,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +53,10 @@ def dataset(tmp_path: Path) -> Any:
     made = lance.write_dataset(make_table(100, 20), path, mode="append")
     made.delete("id % 3 = 0")
     return made
+
+
+def test_the_commands_read_its_folder(dataset: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    check_inspected(dataset.uri, 80, "Lance dataset", capsys)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

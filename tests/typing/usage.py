@@ -67,6 +67,10 @@ def loaders(table: SupportsArrowStream) -> None:
         progress=arrowdl.Report(every=60),
     )
     assert_type(batches, arrowdl.Loader)
+    assert_type(batches.schema, arrowdl.loader.BatchSchema)
+    assert_type(batches.explain().rows, int | None)
+    assert_type(batches.stats("last"), arrowdl.loader.Stats)
+    batches.stats("first")  # type: ignore[arg-type]
     arrowdl.Loader(table, 8, workers=2)  # type: ignore[call-arg]
     arrowdl.Loader(table, 8, rank=0)  # type: ignore[call-arg]
     arrowdl.Loader(table, 8, seed="1")  # type: ignore[arg-type]

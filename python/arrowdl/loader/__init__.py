@@ -5,6 +5,8 @@ Its layers are in python/README.md.
 
 from arrowdl.loader._files.file_plan import FilePlan
 from arrowdl.loader._loader import Loader
+from arrowdl.loader._look.batch_schema import BatchSchema, TensorSpec
+from arrowdl.loader._look.explain import Explanation
 from arrowdl.loader._random_access.map_dataset import MapDataset
 from arrowdl.loader._settings.buckets import Buckets
 from arrowdl.loader._settings.pack import Pack
@@ -21,7 +23,9 @@ from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._stats import Stats
 
 __all__ = [
+    "BatchSchema",
     "Buckets",
+    "Explanation",
     "FilePlan",
     "Loader",
     "MapDataset",
@@ -36,5 +40,6 @@ __all__ = [
     "Skipped",
     "Stats",
     "Storage",
+    "TensorSpec",
     "Tokens",
 ]

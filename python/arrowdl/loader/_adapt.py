@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from arrowdl.loader._checks import require_bool, require_function, require_int
 from arrowdl.loader._files.file_plan import FilePlan
+from arrowdl.loader._look.batch_schema import BatchSchema, find_schema
+from arrowdl.loader._look.explain import Explanation, explain
 from arrowdl.loader._options.functions import Step
 from arrowdl.loader._random_access.map_dataset import MapDataset, open_map_dataset
-from arrowdl.loader._reader import EpochReader
+from arrowdl.loader._reader import EpochReader, describe_rank
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -187,6 +189,37 @@ class AdaptedReader(EpochReader):
                 "Loader(vocabulary=) to read codes"
             )
         return values
+
+    @property
+    def schema(self) -> BatchSchema:
+        """The columns of a batch before `transform`: dtypes, shapes and what becomes of nulls.
+
+        No row is read. Dictionaries are read as by `vocabulary`, and a stream is opened.
+        `transform_arrow` is called with a batch without rows.
+
+        Raises
+        ------
+        BufferError
+            A column cannot become a tensor with these options.
+        RuntimeError
+            The source is a stream for one pass that has been read.
+        """
+        return find_schema(self._pipeline)
+
+    def explain(self) -> Explanation:
+        """Return what an epoch reads, in which order, by which threads, with which copies.
+
+        No row is read, except some that show how many bytes a row has.
+
+        Returns
+        -------
+        Explanation
+            Its text is a report of some lines.
+        """
+        return explain(self._pipeline, describe_rank(self._cursor))
+
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()
 
     def plan(self) -> FilePlan:
         """Return the files and their row groups, for ``Storage(plan=)`` on any machine.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 
 from arrowdl.loader._options.options import Options
 from arrowdl.loader._sources.base import Source
@@ -29,32 +30,47 @@ def settle_buffer(source: Source, options: Options) -> Options:
     return options.with_buffer(rows)
 
 
+class Mixing(NamedTuple):
+    """A shuffle buffer that does not hold all rows of a source."""
+
+    name: str  # of the source in a mixture
+    buffer_rows: int
+    rows: int
+    parts: int  # row groups or blocks whose rows the buffer mixes
+    units: int  # of all row groups or blocks
+
+
+def find_mixing(source: Source, options: Options) -> Mixing | None:
+    """Return how a shuffle mixes its largest source; None if each buffer holds all rows."""
+    buffers = source.list_buffers(options.count_shuffled_rows(source.num_rows or 0))
+    small = [own for own in buffers if own[2] < own[1].num_rows]
+    if not small:
+        return None
+    name, largest, size = max(small, key=lambda own: own[1].num_rows)
+    rows, units = largest.num_rows, sum(count > 0 for count in largest.units)
+    return Mixing(name, size, rows, min(units, max(LANES, size * units // rows)), units)
+
+
 def log_buffer(source: Source, options: Options, *, is_auto: bool) -> None:
     """Log if the shuffle buffer has fewer rows than the source, or one of a mixture.
 
     It is a warning if the size is the default, and rows of few row groups are mixed.
     """
-    if not options.shuffle:
+    mixing = find_mixing(source, options) if options.shuffle else None
+    if mixing is None:
         return
-    buffers = source.list_buffers(options.count_shuffled_rows(source.num_rows or 0))
-    small = [own for own in buffers if own[2] < own[1].num_rows]
-    if not small:
-        return
-    name, largest, size = max(small, key=lambda own: own[1].num_rows)
-    rows, units = largest.num_rows, sum(count > 0 for count in largest.units)
-    parts = min(units, max(LANES, size * units // rows))
-    level = logging.WARNING if is_auto and units < LANES else logging.INFO
+    level = logging.WARNING if is_auto and mixing.units < LANES else logging.INFO
     fits = f" (what fits into {BUFFER_TEXT})" if is_auto else ""
     _log.log(
         level,
         "the shuffle buffer has %d%s of %d rows%s, and mixes rows of %d of %d row groups or blocks "
         "at a time: shuffle=Shuffle(%d) mixes all, a number between these more, with memory for "
         "as many rows",
-        size,
+        mixing.buffer_rows,
         fits,
-        rows,
-        f' of "{name}"' if name else "",
-        parts,
-        units,
-        rows * len(source.list_members()),
+        mixing.rows,
+        f' of "{mixing.name}"' if mixing.name else "",
+        mixing.parts,
+        mixing.units,
+        mixing.rows * len(source.list_members()),
     )

@@ -32,6 +32,7 @@ class Received:
     valid_rows: int = 0
     outcome: Outcome | None = None
     is_closed: bool = False
+    begin: Stats = field(default_factory=Stats)  # the counters when the last iteration began
     _reporter: Reporter | None = None
 
     def copy_stats(self) -> Stats:

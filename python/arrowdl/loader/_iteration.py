@@ -38,7 +38,8 @@ class Iteration:
         """Yield the batches of `reader`, and move the cursor if all were read."""
         received, cursor = self.received, self.cursor
         reporter = self._name_reporter(reader)
-        before, is_first = received.copy_stats(), not reader.position.list_stages()
+        before = received.begin = received.copy_stats()
+        is_first = not reader.position.list_stages()
         tally = check = None
         if cursor.epochs.options.skips:
             tally, check = self.skips.begin(reader, self.states.save(cursor))
@@ -61,6 +62,16 @@ class Iteration:
             return
         if is_first:
             self._warn_if_empty(before, reader)
+        elif not reader.worker and received.stats.batches == before.batches:
+            epoch = reader.position.epoch
+            _log.warning(
+                "the state was saved after the last batch of epoch %d: this iteration gives no "
+                "batch, and the next one reads epoch %d. To begin with that, save a state after "
+                "the loop over the batches, or call set_epoch(%d)",
+                epoch,
+                epoch + 1,
+                epoch + 1,
+            )
         check_read(cursor.epochs)
         cursor.finish(reader)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any, NoReturn, Self
+from typing import Any, Literal, NoReturn, Self
 from weakref import WeakSet
 
 from arrowdl.loader._buffer import log_buffer, settle_buffer
-from arrowdl.loader._checks import require_int
+from arrowdl.loader._checks import require_choice, require_int
 from arrowdl.loader._epoch.cursor import Cursor
 from arrowdl.loader._epoch.state import Position, find_state
 from arrowdl.loader._iterate import Received, SharePipeline
@@ -131,15 +131,23 @@ class EpochReader:
         """
         return self._received.valid_rows
 
-    def stats(self) -> Stats:
+    def stats(self, epoch: Literal["all", "last"] = "all") -> Stats:
         """Return how much was read so far, and how long each part of the work took.
+
+        Parameters
+        ----------
+        epoch : {"all", "last"}
+            "all" counts all epochs since the Loader was made. "last" counts the epoch that is being
+            read, or the last one, from where the iteration began.
 
         Returns
         -------
         Stats
             A copy of the counters.
         """
-        return self._received.copy_stats()
+        require_choice("epoch", epoch, ("all", "last"))
+        stats = self._received.copy_stats()
+        return stats if epoch == "all" else stats - self._received.begin
 
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch on this rank; a resumed epoch has fewer.
@@ -164,7 +172,7 @@ class EpochReader:
         closed = ", closed" if self._received.is_closed else ""
         return (
             f"<arrowdl.Loader of {rows}{options.sizes.describe()} for {options.target.framework}, "
-            f"{order}, epoch {self.epoch}, {_describe_rank(self._cursor)}{closed}>"
+            f"{order}, epoch {self.epoch}, {describe_rank(self._cursor)}{closed}>"
         )
 
     def __getitem__(self, index: Any) -> NoReturn:
@@ -187,7 +195,8 @@ class EpochReader:
             The state, of JSON types and some hundred bytes. ``"buffer_size"`` is the number of
             rows; 0 if the first rows of a stream decide, or if nothing is buffered. ``"snapshot"``
             names the version of a table that has versions, or the commit of files of Hugging Face;
-            ``"files"`` has digests of the files' sizes and ETags.
+            ``"files"`` has digests of the files' sizes and ETags, and ``"sample"`` the numbers of
+            files and rows and some names, for errors.
         """
         return self._states.save(self._cursor)
 
@@ -261,7 +270,8 @@ class EpochReader:
         self.__dict__.update(state, _iterators=WeakSet())
 
 
-def _describe_rank(cursor: Cursor) -> str:
+def describe_rank(cursor: Cursor) -> str:
+    """Name a rank and the number of ranks, for people."""
     try:
         rank, world_size = cursor.find_ranks()
     except ValueError:  # iterating says what is wrong

@@ -8,7 +8,8 @@ from typing import Any
 
 from arrowdl.loader._epoch.compare_states import compare_states
 from arrowdl.loader._epoch.cursor import Cursor
-from arrowdl.loader._epoch.state import STATE_VERSION, UNREAD
+from arrowdl.loader._epoch.state import SAMPLE, STATE_VERSION, UNREAD
+from arrowdl.loader._files.file_sample import sample_files
 from arrowdl.loader._files.written_files import describe_files, warn_of_rewrites
 from arrowdl.loader._pipeline import Pipeline, open_pipeline
 from arrowdl.loader._sources.base import Source
@@ -23,6 +24,7 @@ class States:
         self._identity = source.identify()
         self._snapshot = source.files.snapshot
         self._files = describe_files(source.files.list_stamps())
+        self._sample = sample_files(source.files.list_rows())
 
     def save(self, cursor: Cursor) -> dict[str, Any]:
         """Return the state of a Loader at a cursor; see `Loader.state_dict`."""
@@ -34,6 +36,7 @@ class States:
             **({UNREAD: unread} if unread else {}),
             **({"snapshot": self._snapshot} if self._snapshot else {}),
             **({"files": self._files} if any(self._files) else {}),
+            **({SAMPLE: self._sample} if self._sample else {}),
             "seed": options.seed,
             "shuffle": options.shuffle,
             "buffer_size": options.buffer_rows,

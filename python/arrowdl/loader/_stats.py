@@ -10,6 +10,7 @@ from typing import Any
 
 from arrowdl.loader._advice import Part, advise
 from arrowdl.loader._clock import Work
+from arrowdl.loader._html import make_table
 from arrowdl.loader._skipped import Skipped
 
 TakeStats = Callable[["Stats"], Any]
@@ -204,6 +205,18 @@ class Stats:
             f"{self.batches_per_second:,.1f} batches/s, {self.rows_per_second:,.0f} rows/s, "
             f"{each_second:,.1f} MB/s ({shares}); {self.advice}"
         )
+
+    def _repr_html_(self) -> str:
+        if not self.seconds:
+            return make_table("arrowdl.loader.Stats", [("batches", self)])
+        rates = {name: getattr(self, f"{name}_per_second") for name in ("batches", "rows", "bytes")}
+        rows = [(name, f"{getattr(self, name):,}, {rate:,.0f}/s") for name, rate in rates.items()]
+        parts = [
+            (name, f"{time:.3f} s, {time / self.seconds:.0%}")
+            for name, time in self._parts.items()
+            if time
+        ]
+        return make_table("arrowdl.loader.Stats", [*rows, *parts, ("advice", self.advice)])
 
     def to_openmetrics(
         self, prefix: str = "arrowdl_loader", labels: Mapping[str, str] | None = None

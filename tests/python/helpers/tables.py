@@ -14,6 +14,8 @@ from typing import Any
 import arrowdl
 import pyarrow as pa
 import pytest
+from arrowdl.__main__ import main
+from arrowdl._commands.contender import Task, measure
 from arrowdl.loader import FilePlan
 from arrowdl.loader._open.source import open_source
 from arrowdl.loader._sources.request import Request
@@ -89,3 +91,16 @@ def check_versions(
     make_loader(one(), 2).load_state_dict(state)
     with pytest.raises(ValueError, match=f"{one_name}.*{other_name}"):
         make_loader(other(), 2).load_state_dict(state)
+
+
+def check_inspected(folder: str, rows: int, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Check that the commands find the table of a folder by themselves."""
+    assert main(["inspect", folder, "--json", "--framework", "numpy"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["rows"] == rows
+    assert found["version"].startswith(kind)
+    columns = {column["name"]: column for column in found["columns"]}
+    assert columns["id"]["tensor"] == {"dtype": "int64", "shape": [None], "nulls": None}
+    for who in ("Loader", "pyarrow scan"):
+        options = {"batch_size": 8, "columns": ["id"], "framework": "numpy"}
+        assert measure(Task(who, [folder], None, options, 60.0)).rows >= rows

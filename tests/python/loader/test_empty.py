@@ -191,7 +191,11 @@ def test_no_warning_of_a_part_of_an_epoch(folder: Path, caplog: pytest.LogCaptur
             next(iterator)
         resumed = arrowdl.Loader(TABLE, 10, **group(**OPTIONS)).filter(drop_later)
         resumed.load_state_dict(loader.state_dict())
+        assert read_messages(caplog) == []
         assert [resumed.valid_rows for _ in resumed] == [0] * (10 - batches)
+        messages = read_messages(caplog)
+        assert len(messages) == (batches == 10)  # of the end, not of the filter
+        assert all("was saved after the last batch of epoch 1" in text for text in messages)
     kept = arrowdl.Loader(folder, 10, filter=ds.field("id") > 80, **group(**OPTIONS))
     next(iterator := iter(kept))
     next(iterator)
@@ -199,7 +203,8 @@ def test_no_warning_of_a_part_of_an_epoch(folder: Path, caplog: pytest.LogCaptur
     kept = arrowdl.Loader(folder, 10, filter=ds.field("id") > 80, **group(**OPTIONS))
     kept.load_state_dict(state)
     assert list(kept) == []
-    assert read_messages(caplog) == []
+    (message,) = read_messages(caplog)
+    assert "was saved after the last batch of epoch 0" in message
 
 
 def test_no_warning_without_rows(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

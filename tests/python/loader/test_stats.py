@@ -51,6 +51,29 @@ def test_padding_is_counted() -> None:
     assert read().stats().padding_rows == 0
 
 
+def test_the_last_epoch_is_counted_alone() -> None:
+    loader = arrowdl.Loader(TABLE, 8, framework="numpy")
+    assert loader.stats("last").batches == 0
+    list(loader)
+    assert loader.stats("last") == loader.stats() == loader.stats(epoch="all")
+    batches = iter(loader)
+    next(batches)
+    assert (loader.stats("last").batches, loader.stats().batches) == (1, 14)
+    state = loader.state_dict()
+    list(batches)
+    assert (loader.stats("last").rows, loader.stats().rows) == (100, 200)
+    loader.load_state_dict(state)
+    list(loader)
+    assert (loader.stats("last").rows, loader.stats().rows) == (92, 292)
+    assert loader.stats("last").advice
+    html = loader.stats("last")._repr_html_()
+    assert "<tr><th>rows</th><td>92, " in html
+    assert "<tr><th>advice</th><td>" in html
+    assert "no batches yet" in Stats()._repr_html_()
+    with pytest.raises(ValueError, match="epoch='first': expected 'all' or 'last'"):
+        loader.stats("first")  # type: ignore[arg-type]
+
+
 def test_a_row_of_another_rank_is_padding() -> None:
     table = TABLE.slice(0, 9)
     loader = arrowdl.Loader(table, 4, framework="numpy", ranks=arrowdl.Ranks(1, 2))

@@ -233,6 +233,7 @@ OF_A_FRAMEWORK = {
         if path.parent.name == "_frameworks" and path.stem not in SHARED
     },
     "python/arrowdl/loader/_integrations/torch.py": "torch",
+    "python/arrowdl/_commands/torch_rows.py": "torch",
     "python/arrowdl/loader/_integrations/grain.py": "grain",
     # Subclasses of pyarrow's handlers of file systems.
     **{

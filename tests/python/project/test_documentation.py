@@ -105,10 +105,13 @@ def test_reference_has_all_names() -> None:
     documented = set(re.findall(r"\.\. auto(?:function|class|data):: ([\w.]+)", text))
     public = {name for name in arrowdl.__all__ if name != "__version__"}
     of_modules = {f"arrowdl.debug.{name}" for name in debug.__all__} | {
+        "arrowdl.loader.BatchSchema",
+        "arrowdl.loader.Explanation",
         "arrowdl.loader.FilePlan",
         "arrowdl.loader.MapDataset",
         "arrowdl.loader.Skipped",
         "arrowdl.loader.Stats",
+        "arrowdl.loader.TensorSpec",
         "arrowdl._config.Config",
     }
     of_modules |= {f"arrowdl.c_data.{name}" for name in arrowdl.c_data.__all__}

@@ -38,6 +38,7 @@ from arrowdl.loader._sources.base import Source
 
 CountPadding = Callable[[Any], Counts]
 RowStep = Callable[["RowStream"], _core.DeviceStream]
+_CPU = 1  # of DLDeviceType
 Divide = Callable[[float, float, Any], Mapping[Work, float]]
 
 
@@ -91,7 +92,7 @@ class Assembly:
     def open(self, rows: RowStream) -> Share:
         """Return the batches of rows, with all steps."""
         options = self._options
-        stream = self._run(rows, *self._list_row_steps(), self._check_columns, self._pad)
+        stream = _run(rows, *self._list_row_steps(), self._check_columns, self._pad)
         padding = None
         if _core.is_host_readable((stream.device_type, 0)):
             padding = Padding(stream.schema, options.columns) or None
@@ -110,16 +111,24 @@ class Assembly:
 
     def prepare(self, rows: RowStream) -> _core.DeviceStream:
         """Return the rows that batches are made of, before they are padded."""
-        return self._run(rows, *self._list_row_steps())
+        return _run(rows, *self._list_row_steps())
+
+    def convert_empty(self, schema: _core.Schema) -> tuple[_core.DeviceArray, Any]:
+        """Return a batch without rows, as an array and as tensors, with no function of tensors."""
+        empty = _core.from_arrow(_core.read_arrays(iter(()), schema, _CPU))
+        rows = RowStream(
+            _core.chain([empty]),
+            lambda index: "a batch without rows, which shows its types",
+            {},
+            batch_size=0,
+            is_new=True,
+            find_seed=lambda purpose, index: 0,
+        )
+        array = next(_run(rows, *self._list_row_steps(), self._check_columns, self._pad))
+        return array, self._choose_converter({})(array)
 
     def _list_row_steps(self) -> tuple[RowStep, ...]:
         return self._drop_missing, self._transform_arrow
-
-    def _run(self, rows: RowStream, *steps: RowStep) -> _core.DeviceStream:
-        """Give each step the rows of the one before."""
-        for step in steps:
-            rows.stream = step(rows)
-        return rows.stream
 
     def _drop_missing(self, rows: RowStream) -> _core.DeviceStream:
         if rows.numbered is None:
@@ -274,6 +283,13 @@ class Assembly:
         if finish is None:
             return convert
         return lambda item: finish(convert(item))
+
+
+def _run(rows: RowStream, *steps: RowStep) -> _core.DeviceStream:
+    """Give each step the rows of the one before."""
+    for step in steps:
+        rows.stream = step(rows)
+    return rows.stream
 
 
 def _count_padding(padding: Padding | None, item: Any) -> Counts:

@@ -25,12 +25,10 @@ def drop_column(array: _core.DeviceArray, name: str) -> _core.DeviceArray:
 
 def _repeat_rows(array: _core.DeviceArray, rows: int) -> _core.DeviceArray:
     """Repeat the rows of `array` up to `rows`: they are valid values of every type."""
+    if len(array) == rows:
+        return array
     times, remainder = divmod(rows, len(array))
-    return (
-        array
-        if times == 1 and not remainder
-        else _core.concatenate([array] * times + [array[:remainder]])
-    )
+    return _core.concatenate([array] * times + [array[:remainder]])
 
 
 def _make_mask(valid: int, rows: int) -> _core.DeviceArray:

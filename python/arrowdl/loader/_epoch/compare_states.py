@@ -6,7 +6,8 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-from arrowdl.loader._epoch.state import UNREAD
+from arrowdl.loader._epoch.state import SAMPLE, UNREAD
+from arrowdl.loader._files.file_sample import compare_files
 
 # What the items of steps, which `StepPlan.describe` makes, are to a user.
 _STEPS = {
@@ -76,9 +77,11 @@ def compare_states(
                 one[key] or "auto" if key == "buffer_size" else one[key]
                 for one in (state, loader_state)
             )
+            files = compare_files(state.get(SAMPLE), loader_state.get(SAMPLE, {}))
             raise ValueError(
                 f"the state is of another {meaning} ({then!r}, here {now!r}): its "
                 "rows have another order, so that some would be lost or read twice"
+                f"{f'. {files}' if key == 'source' and files else ''}"
             )
 
 

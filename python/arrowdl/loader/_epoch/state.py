@@ -13,6 +13,7 @@ from arrowdl.loader._mixture.schedule import MOST_WEIGHT, Phase
 
 STATE_VERSION = 1
 UNREAD = "unread_dictionaries"
+SAMPLE = "sample"  # of the files, for errors
 _ORDER_KEYS = ("source", "seed", "shuffle", "buffer_size", "splits", "steps", "pack", UNREAD)
 _TYPES: dict[str, tuple[type, ...]] = {
     "source": (str,),

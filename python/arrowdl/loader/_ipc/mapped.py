@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl import _core
@@ -51,7 +51,8 @@ class MappedSource(TableSource):
     @property
     def files(self) -> MappedFiles:
         files, starts, schemas = self._files, self._file_starts, self._schemas
-        return MappedFiles(files, starts, schemas, self._stamps, self.refuse_plan())
+        refusal = self.refuse_plan()
+        return MappedFiles(files, [*starts, self._total], schemas, self._stamps, refusal)
 
     def for_writing(self) -> MappedSource:
         if self._private_rows is None:
@@ -107,7 +108,7 @@ class MappedFiles(SourceFiles):
     def __init__(
         self,
         files: Sequence[MappedFile],
-        starts: Sequence[int],
+        starts: Sequence[int],  # first rows, and the number of all rows
         schemas: Sequence[tuple[str, pa.Schema]],
         stamps: FileStamps,
         refusal: str,
@@ -123,6 +124,10 @@ class MappedFiles(SourceFiles):
 
     def list_stamps(self) -> list[Stamp]:
         return [self._stamps.find(file.path) for file in self._files]
+
+    def list_rows(self) -> Iterator[tuple[str, int]]:
+        for file, (start, stop) in zip(self._files, pairwise(self._starts), strict=True):
+            yield file.path, stop - start
 
     def find_nulls(self, column: str) -> str:
         return describe_missing(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from arrowdl.loader._sources.files import SourceFiles
 from arrowdl.loader._storage.readers import Stamp
@@ -25,6 +26,9 @@ class MixedFiles(SourceFiles):
 
     def list_stamps(self) -> list[Stamp]:
         return [stamp for _, files in self._members for stamp in files.list_stamps()]
+
+    def list_rows(self) -> Iterator[tuple[str, int]]:
+        return chain.from_iterable(files.list_rows() for _, files in self._members)
 
     def find_nulls(self, column: str) -> str:
         return next(filter(None, (files.find_nulls(column) for _, files in self._members)), "")

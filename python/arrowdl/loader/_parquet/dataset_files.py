@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -52,6 +53,9 @@ class DatasetFiles(SourceFiles):
     def list_stamps(self) -> list[Stamp]:
         paths = dict.fromkeys(fragment.path for fragment in self._fragments)
         return [self._scanner.stamps.find(path) for path in paths]
+
+    def list_rows(self) -> Iterator[tuple[str, int]]:
+        return zip((fragment.path for fragment in self._fragments), self._units, strict=True)
 
     def find_nulls(self, column: str) -> str:
         return find_nulls(self._fragments, column)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from arrowdl.loader._files.file_plan import FilePlan
@@ -38,6 +38,10 @@ class SourceFiles:
 
     def list_stamps(self) -> Sequence[Stamp]:
         """Return what tells each file from a later one of its name, in the order of the files."""
+        return ()
+
+    def list_rows(self) -> Iterable[tuple[str, int]]:
+        """Return the path and the rows of each file, or of its parts, that are read."""
         return ()
 
     def find_nulls(self, column: str) -> str:

@@ -32,6 +32,7 @@ class StreamSource(Source):
         self._column_names = column_names
         self.is_replayable = is_replayable
         self._is_spent = False
+        self._opened: _core.DeviceStream | None = None  # of one pass, to find its schema
         self._dictionaries = Dictionaries(grows=True)
 
     @property
@@ -45,6 +46,9 @@ class StreamSource(Source):
         forked child.
         """
         self.check_process()
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            return opened
         if self._is_spent:
             raise RuntimeError(
                 "this source is an Arrow stream, which is good for one pass, and has been read: "
@@ -59,6 +63,16 @@ class StreamSource(Source):
         if has_dictionaries(stream.schema):
             stream = check_dictionaries(stream, self._dictionaries)
         return stream
+
+    def find_schema(self) -> _core.Schema:
+        """Return the columns of the rows; of one pass, the stream stays open until it is read."""
+        stream = self.open(0)
+        schema = stream.schema
+        if self.is_replayable:
+            stream.close()
+        else:
+            self._opened = stream
+        return schema
 
     def list_given(self) -> list[Any]:
         return [] if self.is_in_memory else [self]

@@ -1,0 +1,1 @@
+"""The commands of ``python -m arrowdl`` about a source: inspect and bench."""

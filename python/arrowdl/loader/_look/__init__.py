@@ -1,0 +1,1 @@
+"""What a Loader will give, and how, without reading its rows."""
