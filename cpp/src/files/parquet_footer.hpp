@@ -23,7 +23,8 @@ struct ParquetFooter {
 
 /// Reads the Thrift (compact protocol) of a footer, without the length and the magic bytes behind
 /// it. Returns nothing for what is not well-formed, contradicts itself, or is encrypted: ask a full
-/// reader, which says why. Of parquet.thrift, FileMetaData and RowGroup.
+/// reader, which says why. The structs are FileMetaData, RowGroup and ColumnChunk of
+/// parquet.thrift.
 std::optional<ParquetFooter> parse_parquet_footer(const uint8_t* data, size_t size);
 
 /// The file that a footer was read of, as its file system describes it.

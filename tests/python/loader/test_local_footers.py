@@ -87,7 +87,7 @@ def write(folder: Path, files: int = 4, **options: Any) -> list[Path]:
 
 
 def damage(content: bytes) -> bytes:
-    """Return a file whose footer begins with bytes that are no Thrift."""
+    """Return a file whose footer begins with bytes that Thrift refuses."""
     begin = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     return content[:begin] + b"\xff" * 20 + content[begin + 20 :]
 

@@ -101,7 +101,7 @@ class Int96Check:
         is_given: bool,
     ) -> None:
         self._is_given = is_given
-        # Of INT96: of files with equal columns, or by path.
+        # Columns of INT96, by what files with equal columns have alike, or by path.
         self._columns: dict[Any, list[str]] = {}
         self._checked: set[tuple[str, int, str]] = set()
 

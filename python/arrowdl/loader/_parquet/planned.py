@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
     import pyarrow.parquet as pq
 
-# Of footers in files: pyarrow's form of a footer takes some ten times as much memory.
+# Footers take so much in their files, and some ten times as much memory as pyarrow decodes them.
 _FOOTER_BYTES = 2**20
 
 
