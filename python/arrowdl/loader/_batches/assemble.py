@@ -134,7 +134,7 @@ class Assembly:
         sets_seeds = functions.sets_seeds
         return transform_stream(
             rows.stream,
-            functions.transform_arrow,
+            functions.arrow_steps,
             Draws(rows.find_seed, "transform_arrow", "numpy", None, sets_seeds=sets_seeds),
             self._source.vocabulary,
             rows.describe,

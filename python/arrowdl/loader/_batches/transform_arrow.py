@@ -1,17 +1,18 @@
-"""The user's function of each Arrow record batch, before it becomes tensors."""
+"""The user's functions of each Arrow record batch, or of its columns, before it becomes tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl._frameworks.threads import set_up_thread
-from arrowdl.loader._batches.draws import Draws
+from arrowdl.loader._batches.draws import Drawing, Draws
 from arrowdl.loader._batches.failures import call
 from arrowdl.loader._clock import Clock
+from arrowdl.loader._options.functions import ArrowStep, find_arrow_column
 from arrowdl.loader._schema.dictionaries import are_same, find_dictionaries, has_dictionaries
 from arrowdl.loader._schema.vocabulary import Vocabulary, list_dictionaries
 
@@ -23,26 +24,27 @@ Skip = Callable[[Callable[[_core.DeviceArray], Any], _core.DeviceArray, int], An
 
 def transform_stream(
     stream: _core.DeviceStream,  # structs in host memory
-    # takes a ``pyarrow.RecordBatch``; returns a record batch, a table, another Arrow struct, or a
-    # mapping from column name to Arrow array, tensor or list, with as many rows
-    function: Callable[..., Any],
+    # Each takes a ``pyarrow.RecordBatch``, and returns a record batch, a table, another Arrow
+    # struct, or a mapping from column name to Arrow array, tensor or list, with as many rows; or it
+    # takes a ``pyarrow.Array``, and returns such a value of a column.
+    steps: Sequence[ArrowStep],
     draws: Draws,
-    vocabulary: Vocabulary,  # of the dictionary columns that `function` makes
+    vocabulary: Vocabulary,  # of the dictionary columns that the steps make
     describe: Callable[[int], str],  # describes a batch by its index, for errors
-    clock: Clock,  # of the thread that calls `function`
+    clock: Clock,  # of the thread that calls the steps
     *,
-    # copy what `function` returns, before it is called again: it may keep the memory, and write to
-    # it
+    # copy what the steps return, before they are called again: they may keep the memory, and write
+    # to it
     copy: bool,
     # takes what makes a batch of an array, the array and its index. Makes the batch, of other rows
     # if it fails
     skip: Skip | None = None,
 ) -> _core.DeviceStream:
-    """Call `function` with each array of `stream`, and return a stream of the results.
+    """Call `steps` with each array of `stream`, and return a stream of the results.
 
-    Raises TypeError or ValueError if `function` returns something else, another number of rows,
-    other types than for the first batch, or a dictionary column whose codes have no fixed meaning.
-    Errors of `function` are raised with the batch as a note.
+    Raises TypeError or ValueError if a step returns something else, another number of rows, other
+    types than for the first batch, or a dictionary column whose codes have no fixed meaning. Errors
+    of steps are raised with the batch as a note.
     """
     import pyarrow as pa
 
@@ -50,13 +52,14 @@ def transform_stream(
     if first is None:
         return stream
     schema: list[pa.Schema] = []
-    drawing = draws.bind(function, 0)
+    bound = [_BoundStep(step, draws, number) for number, step in enumerate(steps)]
 
     def transform(seed: int, array: _core.DeviceArray) -> pa.RecordBatch:
-        batch = pa.record_batch(array)
+        batch = source_batch = pa.record_batch(array)
         with draws.seeded(seed):
-            result = drawing(batch, seed) if skip is None else call(drawing, batch, seed)
-        return _encode(_read_result(result, batch), batch, vocabulary)
+            for step in bound:
+                batch = step.run(batch, seed) if skip is None else step.run(batch, seed, call)
+        return _encode(batch, source_batch, vocabulary)
 
     def convert(array: _core.DeviceArray, index: int) -> _core.DeviceArray:
         try:
@@ -83,6 +86,45 @@ def transform_stream(
             array = next(stream, None)
 
     return _core.from_arrow_stream(convert_all())
+
+
+class _BoundStep:
+    """A step that gets its draws."""
+
+    def __init__(self, step: ArrowStep, draws: Draws, number: int) -> None:
+        self._column = step.column
+        draw = draws.bind(step.function, number)
+        self._draw = draw if step.column is None else partial(_call_naming, step.column, draw)
+
+    def run(
+        self,
+        batch: pa.RecordBatch,
+        seed: int,
+        call: Callable[..., Any] = lambda function, *given: function(*given),
+    ) -> pa.RecordBatch:
+        """Return the batch that the function makes; `call` calls it."""
+        if self._column is None:
+            return _read_result(call(self._draw, batch, seed), batch)
+        index = find_arrow_column(self._column, batch.schema.names)
+        return _replace_column(batch, index, call(self._draw, batch.column(index), seed))
+
+
+def _call_naming(column: str, draw: Drawing, array: pa.Array, seed: int) -> Any:
+    """Call a function of a column, whose errors name it."""
+    try:
+        return draw(array, seed)
+    except Exception as error:
+        error.add_note(f'in the function of the column "{column}"')
+        raise
+
+
+def _replace_column(batch: pa.RecordBatch, index: int, value: Any) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    names, array = batch.schema.names, _core.from_arrow(batch)
+    columns = [array.field(i) for i in range(len(names))]
+    columns[index] = _read_column(names[index], value, len(batch))
+    return pa.record_batch(_core.make_struct(names, columns))
 
 
 def _read_result(result: Any, source_batch: pa.RecordBatch) -> pa.RecordBatch:
