@@ -4,6 +4,7 @@ Its layers are in python/README.md.
 """
 
 from arrowdl.loader._files.file_plan import FilePlan
+from arrowdl.loader._images.image import Image
 from arrowdl.loader._loader import Loader
 from arrowdl.loader._random_access.map_dataset import MapDataset
 from arrowdl.loader._settings.buckets import Buckets
@@ -23,6 +24,7 @@ from arrowdl.loader._stats import Stats
 __all__ = [
     "Buckets",
     "FilePlan",
+    "Image",
     "Loader",
     "MapDataset",
     "Pack",

@@ -108,12 +108,10 @@ class Loader(AdaptedReader):
     transform : callable, optional
         Called with each batch; the loader returns its result.
     transform_arrow : callable, mapping of str to callable, or sequence of these, optional
-        Called with the ``pyarrow.RecordBatch`` of each batch's rows, in their final order, before
-        they become tensors. It returns the same number of rows: a record batch, a table, or a dict
-        of Arrow arrays, tensors or lists by column name. A mapping has functions of single columns:
-        each takes the ``pyarrow.Array`` of its column, and returns what takes its place. Several
-        are called one after another. They run in a native thread ahead of the training, one batch
-        after another, or in the worker processes.
+        Called with the ``pyarrow.RecordBatch`` of each batch's rows, in their final order, ahead of
+        the training in a native thread, one batch after another, or in the worker processes. It
+        returns as many rows: a record batch, a table, or a dict of Arrow arrays, tensors or lists
+        by name. A mapping has functions of columns, such as `Image`; a list is called in order.
     num_workers : int
         Worker processes that read and call `transform`; 0 for none. They help if `transform` is
         slow Python code. They take turns: the batches are the same as without workers, but in
