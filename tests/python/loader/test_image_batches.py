@@ -18,8 +18,8 @@ from helpers.options import group
 ROWS = 24
 DATA = [encode(draw(i, height=20 + i), "JPEG") for i in range(ROWS)]
 TABLE = pa.table({"id": pa.array(range(ROWS), pa.int32()), "image": DATA})
-PLAIN = arrowdl.Image((9, 8), decoder="pillow")
-RANDOM = arrowdl.Image((9, 8), decoder="pillow", crop="random", flip=True)
+PLAIN = arrowdl.Image((9, 8), backend="pillow")
+RANDOM = arrowdl.Image((9, 8), backend="pillow", crop="random", flip=True)
 EXPECTED = arrowdl.to_numpy(PLAIN(pa.array(DATA)))
 
 
@@ -110,7 +110,7 @@ def test_a_resumed_epoch_has_the_same_pixels(folder: Path, ranks: int) -> None:
 
 
 def test_sizes_of_their_own() -> None:
-    image = arrowdl.Image(decoder="pillow")
+    image = arrowdl.Image(backend="pillow")
     for batch in make(image=image, framework="torch"):
         for i, pixels in zip(batch["id"].tolist(), batch["image"].unbind(), strict=True):
             assert pixels.shape == (3, 20 + i, 31)

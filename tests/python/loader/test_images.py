@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import warnings
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ STRUCT = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
 
 def pillow(size: tuple[int, int] | None = None, **options: Any) -> arrowdl.Image:
-    return arrowdl.Image(size, decoder="pillow", **options)
+    return arrowdl.Image(size, backend="pillow", **options)
 
 
 def read(image: arrowdl.Image, *data: bytes | None, kind: Any = None) -> Any:
@@ -300,3 +301,14 @@ def test_what_exif_says_beside_pillow() -> None:
     image = draw(6)
     turned = Image.open(io.BytesIO(ENCODED["jpeg-turned-6"]))
     assert ImageOps.exif_transpose(turned).size == (image.height, image.width)
+
+
+@pytest.mark.parametrize("name", ["pillow", "torch"])
+def test_a_library_that_is_missing_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    find_spec = importlib.util.find_spec
+    missing = {"pillow": "PIL"}.get(name, name)
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda own: None if own == missing else find_spec(own)
+    )
+    with pytest.raises(ImportError, match=f"needs {name}, which is not installed: pip install"):
+        arrowdl.Image(backend=name)  # type: ignore[arg-type]

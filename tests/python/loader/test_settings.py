@@ -106,7 +106,11 @@ def test_objects_are_plain_values(value: Any) -> None:
         (lambda: Image((8, 8), ratio=("a", 1)), "Image.ratio=('a', 1): give the least and the"),
         (lambda: Image(flip=0.5), "Image.flip=0.5: expected True or False"),
         (lambda: Image(interpolation="box"), "expected 'bilinear' or 'bicubic'"),
-        (lambda: Image(decoder="cv2"), "Image.decoder='cv2': expected 'auto' or 'torchvision' or"),
+        (lambda: Image(backend="cv2"), "Image.backend='cv2': expected 'auto' or 'torch' or"),
+        (
+            lambda: Image(backend="torch", mode="RGBA"),
+            "Image.backend='torch', Image.mode='RGBA': torch does not weigh colours by alpha",
+        ),
         (lambda: Image(threads=0), "Image.threads=0: expected an int of at least 1"),
         (lambda: Pack(3, 8), "Pack.column=3: give the name of a column"),
         (lambda: Pack("n", 0.5), "Pack.length=0.5: expected an int"),

@@ -32,6 +32,7 @@ from arrowdl.loader._batches.transform import Pending, Receive, Transform, conve
 from arrowdl.loader._batches.transform_arrow import transform_stream
 from arrowdl.loader._batches.waits import HostCopies, Waits
 from arrowdl.loader._clock import Clock, Work
+from arrowdl.loader._options.functions import ArrowStep
 from arrowdl.loader._options.options import Options
 from arrowdl.loader._skip.numbers import Numbered
 from arrowdl.loader._sources.base import Source
@@ -134,7 +135,7 @@ class Assembly:
         sets_seeds = functions.sets_seeds
         return transform_stream(
             rows.stream,
-            functions.arrow_steps,
+            [_bind(step, self._options) for step in functions.arrow_steps],
             Draws(rows.find_seed, "transform_arrow", "numpy", None, sets_seeds=sets_seeds),
             self._source.vocabulary,
             rows.describe,
@@ -274,6 +275,14 @@ class Assembly:
         if finish is None:
             return convert
         return lambda item: finish(convert(item))
+
+
+def _bind(step: ArrowStep, options: Options) -> ArrowStep:
+    """Let a function that reads files, as `Image` does, read them as the Loader does."""
+    bind = getattr(step.function, "for_loader", None)
+    if bind is None:
+        return step
+    return ArrowStep(bind(options.storage, options.target.framework), step.column)
 
 
 def _count_padding(padding: Padding | None, item: Any) -> Counts:

@@ -18,6 +18,7 @@ from arrowdl.loader._images.pillow import PillowDecoder
 from arrowdl.loader._images.shapes import join_shapes
 from arrowdl.loader._images.spec import Decoder, Spec
 from arrowdl.loader._images.threads import call_in_threads
+from arrowdl.loader._images.torch_scaling import TorchDecoder
 from arrowdl.loader._skipped import RowsError, describe
 
 NO_DRAWS: Sequence[float] = ()
@@ -76,7 +77,7 @@ def decode_column(
 
 def open_decoder(spec: Spec) -> Decoder:
     """Return what decodes and scales images."""
-    return PillowDecoder(spec)
+    return TorchDecoder(spec) if spec.scales_with_torch else PillowDecoder(spec)
 
 
 def _decode(decoder: Decoder, data: Any, spec: Spec, draws: Sequence[float]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
+from arrowdl import _core
 from arrowdl.loader._images.spec import Box, Spec
 
 if TYPE_CHECKING:
@@ -88,15 +89,9 @@ def _keep_upper_byte(image: Image) -> Image:
 def view(image: Image) -> Any:
     """Return the pixels of an image as a NumPy array, without a copy where Pillow allows it."""
     import numpy as np
-    import pyarrow as pa
 
-    channels = len(image.getbands())
-    if channels > 1 and hasattr(image, "__arrow_c_array__"):
-        try:
-            values = pa.array(image).flatten()
-        except ValueError:  # its rows are in several pieces of memory
-            pass
-        else:
-            pixels = np.asarray(values).reshape(image.height, image.width, 4)
-            return pixels[:, :, :channels]
-    return np.asarray(image).reshape(image.height, image.width, channels)
+    try:
+        pixels = _core.to_numpy(image)  # in which pixels of RGB have 4 bytes
+    except (TypeError, ValueError):  # an older Pillow; its rows are in several pieces of memory
+        pixels = np.asarray(image)
+    return pixels.reshape(image.height, image.width, -1)[:, :, : len(image.getbands())]

@@ -23,7 +23,7 @@ class Spec:
     ratio: tuple[float, float]
     flips: bool
     interpolation: str
-    decoder: str
+    scales_with_torch: bool  # in place of Pillow
 
     @property
     def is_random(self) -> bool:

@@ -215,7 +215,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
             'crop="random"': "random_crop random_resized_crop",
             "flip=": "hflip horizontal_flip random_flip random_horizontal_flip",
             "interpolation=": "antialias filter method resample",
-            "decoder=": "backend library",
+            "backend=": "decoder library",
             "threads=": "num_threads num_workers workers",
             "nothing: images are upright": "apply_exif_orientation exif exif_transpose",
         },
