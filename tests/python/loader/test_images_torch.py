@@ -42,9 +42,7 @@ def test_scaled_pixels_are_those_of_torch(name: str, mode: Any, interpolation: A
         ours = read(size, ENCODED[name], mode=mode, interpolation=interpolation).astype(int)
         theirs = interpolate(pixels, size, mode=interpolation, antialias=True)[0]
         np.testing.assert_array_equal(ours, theirs.numpy())
-        if (
-            interpolation == "bilinear"
-        ):  # the other overshoots, and Pillow may cut it at other places
+        if interpolation == "bilinear":  # Pillow cuts what the other overshoots
             pillows = to_pixels(image.resize((size[1], size[0]), Image.Resampling.BILINEAR))
             assert np.abs(ours - pillows).max() <= 1
 

@@ -34,7 +34,7 @@ from arrowdl.loader._batches.waits import HostCopies, Waits
 from arrowdl.loader._clock import Clock, Work
 from arrowdl.loader._options.functions import ArrowStep
 from arrowdl.loader._options.options import Options
-from arrowdl.loader._skip.numbers import Numbered
+from arrowdl.loader._skip.numbers import Numbered, Place
 from arrowdl.loader._sources.base import Source
 
 CountPadding = Callable[[Any], Counts]
@@ -56,6 +56,8 @@ class RowStream:
     # finds the parts of an array that are skipped as a whole, if there are several
     find_parts: FindParts | None = None
     read: Callable[[], _core.DeviceStream] | None = None  # reads the rows of the epoch again
+    # returns the file of a row, by the index of its array, and the row there; may read to find it
+    locate: Callable[[int, int], Place] | None = None
     is_ready: bool = False  # whether they come fast enough without a thread that reads ahead
     # of arrays whose rows were skipped, by their index
     notes: dict[int, Note] = field(default_factory=dict)
@@ -139,6 +141,7 @@ class Assembly:
             Draws(rows.find_seed, "transform_arrow", "numpy", None, sets_seeds=sets_seeds),
             self._source.vocabulary,
             rows.describe,
+            rows.locate,
             self._clock,
             # It may keep and reuse the memory.
             copy=self._options.target.writable,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from arrowdl.loader._clock import Clock
 from arrowdl.loader._options.functions import ArrowStep, find_arrow_column
 from arrowdl.loader._schema.dictionaries import are_same, find_dictionaries, has_dictionaries
 from arrowdl.loader._schema.vocabulary import Vocabulary, list_dictionaries
+from arrowdl.loader._skipped import RowsError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +33,7 @@ def transform_stream(
     draws: Draws,
     vocabulary: Vocabulary,  # of the dictionary columns that the steps make
     describe: Callable[[int], str],  # describes a batch by its index, for errors
+    locate: Callable[[int, int], tuple[str, int]] | None,  # see `RowStream`
     clock: Clock,  # of the thread that calls the steps
     *,
     # copy what the steps return, before they are called again: they may keep the memory, and write
@@ -68,7 +71,7 @@ def transform_stream(
             with clock.measure("transform"):
                 transformed = seeded(array) if skip is None else skip(seeded, array, index)
         except Exception as error:
-            error.add_note(f"in transform_arrow, with {describe(index)}")
+            _name_place(error, index, describe, locate)
             raise
         if not schema:
             vocabulary.check_names([*array.field_names, *transformed.schema.names])
@@ -107,6 +110,22 @@ class _BoundStep:
             return _read_result(call(self._draw, batch, seed), batch)
         index = find_arrow_column(self._column, batch.schema.names)
         return _replace_column(batch, index, call(self._draw, batch.column(index), seed))
+
+
+def _name_place(
+    error: Exception,
+    index: int,  # of the batch
+    describe: Callable[[int], str],
+    locate: Callable[[int, int], tuple[str, int]] | None,
+) -> None:
+    """Say in an error which batch it is of, and where the first of its bad rows is."""
+    error.add_note(f"in transform_arrow, with {describe(index)}")
+    if isinstance(error, RowsError) and locate is not None:
+        row = min(error.errors)
+        with suppress(Exception):  # the source may be gone
+            path, number = locate(index, row)
+            where = repr(path) if path else "the source"
+            error.add_note(f"row {row} of the batch is row {number} of {where}")
 
 
 def _call_naming(column: str, draw: Drawing, array: pa.Array, seed: int) -> Any:
