@@ -13,13 +13,14 @@ from arrowdl.loader._images.crops import (
     find_random_box,
 )
 from arrowdl.loader._images.encoded import list_encoded
-from arrowdl.loader._images.files import Files
 from arrowdl.loader._images.pillow import PillowDecoder
 from arrowdl.loader._images.shapes import join_shapes
 from arrowdl.loader._images.spec import Decoder, Spec
 from arrowdl.loader._images.threads import call_in_threads
 from arrowdl.loader._images.torch_scaling import TorchDecoder
 from arrowdl.loader._skipped import RowsError, describe
+from arrowdl.loader._storage.threads import FILES_AT_ONCE
+from arrowdl.loader._storage.whole_files import WholeFiles, describe_path
 
 NO_DRAWS: Sequence[float] = ()
 
@@ -27,9 +28,9 @@ NO_DRAWS: Sequence[float] = ()
 def decode_column(
     column: Any,  # an array of Arrow
     spec: Spec,
-    files: Files,
+    files: WholeFiles,
     generator: Any,  # of NumPy; None draws other numbers in each call
-    threads: int,
+    threads: int | None,  # None is as many as there are processors, or more where files are far
 ) -> _core.DeviceArray:
     """Decode the images of a column.
 
@@ -59,9 +60,12 @@ def decode_column(
             raise
         except Exception as error:
             path = images[row].path
-            name = "the image" if path is None else f"the image {path!r}"
+            name = "the image" if path is None else f"the image {describe_path(path)!r}"
             errors[row] = ValueError(f"cannot decode {name}: {describe(error)}")
 
+    if threads is None:
+        are_far = files.are_remote([image.path for image in images if image.path is not None])
+        threads = max(_core.num_threads(), FILES_AT_ONCE if are_far else 1)
     call_in_threads(decode, len(rows), threads)
     if errors:
         raise RowsError(errors)

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from arrowdl import _core
 from arrowdl.loader._checks import is_number, require_bool, require_choice, require_int
 from arrowdl.loader._images.batch import decode_column
-from arrowdl.loader._images.files import Files
 from arrowdl.loader._images.spec import Spec
 from arrowdl.loader._settings.storage import Storage
 from arrowdl.loader._settings.value_object import value_object
+from arrowdl.loader._storage.access import Access
+from arrowdl.loader._storage.disk_cache import open_cache
+from arrowdl.loader._storage.whole_files import WholeFiles
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,8 +77,9 @@ class Image:
         with the decoding. Some values differ by 1, with "bicubic" by more. "auto" is torch for
         batches of torch, and Pillow otherwise, and for "RGBA".
     threads : int, optional
-        Threads that decode images of a batch. By default ``arrowdl.config.num_threads``:
-        ``OMP_NUM_THREADS``, else the number of processors, 8 at most; 1 in worker processes.
+        Threads that read and decode images of a batch. By default ``arrowdl.config.num_threads``:
+        ``OMP_NUM_THREADS``, else the number of processors, 8 at most; 1 in worker processes. For
+        URLs at least 16.
 
     Raises
     ------
@@ -165,13 +168,15 @@ class Image:
         is_torch = self.backend == "torch"
         if self.backend == "auto":
             is_torch = framework == "torch" and self.mode != "RGBA"
-        return _Decode(self, Files(storage), scales_with_torch=is_torch)
+        cache = open_cache(storage.cache, storage.cache_bytes)
+        access = Access(storage.filesystem, storage.options, storage.retries, cache)
+        return _Decode(self, WholeFiles(access), scales_with_torch=is_torch)
 
 
 class _Decode:
     """Decodes columns with an `Image`, and keeps the connections to stores."""
 
-    def __init__(self, image: Image, files: Files, *, scales_with_torch: bool) -> None:
+    def __init__(self, image: Image, files: WholeFiles, *, scales_with_torch: bool) -> None:
         self._files = files
         self._threads = image.threads
         self._spec = Spec(
@@ -190,8 +195,7 @@ class _Decode:
     def __call__(
         self, column: pa.Array, generator: np.random.Generator | None = None
     ) -> _core.DeviceArray:
-        threads = self._threads or _core.num_threads()
-        return decode_column(column, self._spec, self._files, generator, threads)
+        return decode_column(column, self._spec, self._files, generator, self._threads)
 
 
 def _read_size(value: Any) -> tuple[int, int]:
