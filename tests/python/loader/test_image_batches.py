@@ -127,11 +127,46 @@ def test_other_steps_follow() -> None:
     np.testing.assert_array_equal(batch["image"], EXPECTED[:5] // 2)
 
 
-def test_batches_may_be_written_to() -> None:
-    kept = [batch["image"] for batch in make()]
-    for pixels in kept:
-        pixels[:] = 0
-    assert list(read(make())) == list(range(ROWS))
+@pytest.mark.parametrize("framework", ["numpy", "torch"])
+def test_batches_may_be_written_to(framework: str) -> None:
+    label = np.arange(ROWS)
+    table = TABLE.append_column("label", pa.array(label))
+    seen: list[int] = []
+
+    def keep(column: pa.Array) -> pa.Array:
+        seen.append(column.buffers()[1].address)
+        return column
+
+    image = arrowdl.Image((9, 8), backend="pillow")
+    for steps in (
+        {"image": image},
+        [{"image": image}, {"label": keep}],
+        [{"image": image}, lambda batch: batch],
+    ):
+        kept = list(make(table, transform_arrow=steps, framework=framework))
+        for number, batch in enumerate(kept):
+            np.testing.assert_array_equal(batch["image"], EXPECTED[5 * number : 5 * number + 5])
+            batch["image"][:] = 0
+            batch["label"][:] = 0
+    assert table["label"].to_pylist() == label.tolist()
+
+
+def test_images_are_not_copied_again() -> None:
+    made: list[int] = []
+    image = PLAIN.for_loader(arrowdl.Storage(), "numpy")
+
+    class Watched:
+        returns_new_memory = True
+
+        def __call__(self, column: pa.Array) -> Any:
+            array = image(column)
+            made.append(arrowdl.to_numpy(array).ctypes.data)
+            return array
+
+    kept = list(make(transform_arrow={"image": Watched()}))
+    assert [batch["image"].ctypes.data for batch in kept] == made
+    kept = list(make(transform_arrow=[{"image": Watched()}, lambda batch: batch]))
+    assert not {batch["image"].ctypes.data for batch in kept} & set(made[5:])
 
 
 def test_map_datasets_and_torch_datasets(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from copy import deepcopy
 from functools import partial
@@ -13,7 +13,7 @@ from arrowdl._frameworks.threads import set_up_thread
 from arrowdl.loader._batches.draws import Drawing, Draws
 from arrowdl.loader._batches.failures import call
 from arrowdl.loader._clock import Clock
-from arrowdl.loader._options.functions import ArrowStep, find_arrow_column
+from arrowdl.loader._options.functions import ArrowStep, find_arrow_column, list_new_columns
 from arrowdl.loader._schema.dictionaries import are_same, find_dictionaries, has_dictionaries
 from arrowdl.loader._schema.vocabulary import Vocabulary, list_dictionaries
 from arrowdl.loader._skipped import RowsError
@@ -56,6 +56,7 @@ def transform_stream(
         return stream
     schema: list[pa.Schema] = []
     bound = [_BoundStep(step, draws, number) for number, step in enumerate(steps)]
+    new = list_new_columns(steps)
 
     def transform(seed: int, array: _core.DeviceArray) -> pa.RecordBatch:
         batch = source_batch = pa.record_batch(array)
@@ -78,7 +79,7 @@ def transform_stream(
             schema.append(transformed.schema)
         _check_schema(transformed, schema[0], describe(index))
         result = _core.from_arrow(transformed)
-        return deepcopy(result) if copy else result
+        return _copy_columns(result, new) if copy else result
 
     def convert_all() -> Iterator[_core.DeviceArray]:
         array: _core.DeviceArray | None = first
@@ -89,6 +90,19 @@ def transform_stream(
             array = next(stream, None)
 
     return _core.from_arrow_stream(convert_all())
+
+
+def _copy_columns(batch: _core.DeviceArray, new: Set[str]) -> _core.DeviceArray:
+    """Copy all columns but those that have memory of their own."""
+    if not new:
+        return deepcopy(batch)
+    names = batch.field_names
+    columns = [batch.field(i) for i in range(len(names))]
+    copies = [
+        column if name in new else deepcopy(column)
+        for name, column in zip(names, columns, strict=True)
+    ]
+    return _core.make_struct(names, copies)
 
 
 class _BoundStep:

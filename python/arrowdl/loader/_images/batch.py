@@ -107,10 +107,12 @@ def _write(view: Any, spec: Spec, target: Any) -> Any:
     """Write pixels to an array of the layout and type that are wanted; without one, make it."""
     import numpy as np
 
-    ordered = view.transpose(2, 0, 1) if spec.is_planar else view
-    target = np.empty(ordered.shape, spec.dtype) if target is None else target
-    if spec.dtype == "uint8":
-        np.copyto(target, ordered)
-    else:
-        np.divide(ordered, 255, out=target, dtype=np.float32)
+    if target is None:
+        target = np.empty(spec.order_shape(*view.shape[:2]), spec.dtype)
+    planes = target if spec.is_planar else target.transpose(2, 0, 1)
+    for channel, plane in enumerate(planes):  # NumPy takes long loops, not three values at a time
+        if spec.dtype == "uint8":
+            np.copyto(plane, view[:, :, channel])
+        else:
+            np.divide(view[:, :, channel], 255, out=plane, dtype=np.float32)
     return target

@@ -176,6 +176,8 @@ class Image:
 class _Decode:
     """Decodes columns with an `Image`, and keeps the connections to stores."""
 
+    returns_new_memory = True
+
     def __init__(self, image: Image, files: WholeFiles, *, scales_with_torch: bool) -> None:
         self._files = files
         self._threads = image.threads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
@@ -24,6 +24,11 @@ class ArrowStep:
 
     function: Callable[..., Any]
     column: str | None = None  # whose array it takes. None: it takes the record batch
+
+    @property
+    def is_new(self) -> bool:
+        """Whether each call returns memory that has no other user, as `Image` says of itself."""
+        return self.column is not None and getattr(self.function, "returns_new_memory", False)
 
 
 @dataclass(kw_only=True)
@@ -76,6 +81,19 @@ def find_arrow_column(column: str | None, names: Sequence[str]) -> int:
         return names.index(column)
     columns = ", ".join(f'"{name}"' for name in names)
     raise ValueError(f'transform_arrow= names the column "{column}", and the columns are {columns}')
+
+
+def list_new_columns(steps: Sequence[ArrowStep]) -> Set[str]:
+    """Return the columns whose memory has no other user after all steps."""
+    new: set[str] = set()
+    for step in steps:
+        if step.column is None:
+            new.clear()
+        elif step.is_new:
+            new.add(step.column)
+        else:
+            new.discard(step.column)
+    return new
 
 
 def _list_arrow_steps(given: Any) -> Iterator[ArrowStep]:
