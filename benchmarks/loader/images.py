@@ -156,21 +156,16 @@ def transform_item(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def make_spdl(path: Path, workers: int, folder: Path) -> Pass:
-    """SPDL's own decoder, FFmpeg, which scales by its filters."""
-    import spdl.io
+    """SPDL's pipeline of threads with the same decoder; its own one needs FFmpeg's libraries."""
     from spdl.pipeline import PipelineBuilder
 
-    def read() -> Iterator[list[bytes]]:
+    def read() -> Iterator[bytes]:
         for batch in pq.ParquetFile(path).iter_batches(BATCH_ROWS):
-            yield [row["bytes"] for row in batch["image"].to_pylist()]
-
-    def load(images: list[bytes]) -> Any:
-        return spdl.io.to_torch(
-            spdl.io.load_image_batch(images, width=SIZE[1], height=SIZE[0], pix_fmt="rgb24")
-        )
+            yield from (row["bytes"] for row in batch["image"].to_pylist())
 
     def run() -> int:
-        builder = PipelineBuilder().add_source(read()).pipe(load, concurrency=workers).add_sink(4)
+        builder = PipelineBuilder().add_source(read()).pipe(decode, concurrency=workers)
+        builder = builder.aggregate(BATCH_ROWS).pipe(torch.stack).add_sink(4)
         pipeline = builder.build(num_threads=workers)
         with pipeline.auto_stop():
             return sum(len(batch) for batch in pipeline)
