@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import struct
+import zlib
 from typing import Any
 
 import numpy as np
@@ -73,6 +75,21 @@ ENCODED: dict[str, bytes] = {
     **{f"png-turned-{i}": encode_turned("PNG", i) for i in (3, 6)},
     **{f"webp-turned-{i}": encode_turned("WEBP", i) for i in (2, 8)},
 }
+
+
+def encode_16_bits(values: np.ndarray) -> bytes:
+    """A PNG with 16 bits for each of (height, width, channels), which Pillow does not write."""
+
+    def make_chunk(kind: bytes, data: bytes) -> bytes:
+        checksum = zlib.crc32(kind + data)
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", checksum)
+
+    height, width, channels = values.shape
+    kind = {2: 4, 3: 2, 4: 6}[channels]
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
+    header = struct.pack(">IIBBBBB", width, height, 16, kind, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(make_chunk(*chunk) for chunk in chunks)
 
 
 def decode(data: bytes, mode: str = "RGB") -> Image.Image:

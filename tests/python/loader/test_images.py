@@ -13,7 +13,7 @@ import arrowdl
 import numpy as np
 import pyarrow as pa
 import pytest
-from helpers.images import ENCODED, decode, draw, encode, to_pixels
+from helpers.images import ENCODED, decode, draw, encode, encode_16_bits, to_pixels
 from PIL import Image, ImageOps
 
 SIZE = (24, 17)
@@ -59,6 +59,14 @@ def test_16_bits_keep_the_upper_ones(mode: Any) -> None:
     values = (np.arange(20 * 30, dtype=np.uint16) * 109).reshape(20, 30)
     (pixels,) = read(pillow(mode=mode), encode(Image.fromarray(values)))
     np.testing.assert_array_equal(pixels, np.broadcast_to(values >> 8, pixels.shape))
+
+
+@pytest.mark.parametrize("channels", [2, 3, 4])
+def test_16_bits_of_each_channel_keep_the_upper_ones(channels: int) -> None:
+    values = np.random.default_rng(channels).integers(0, 2**16, (5, 7, channels), np.uint16)
+    (pixels,) = read(pillow(layout="HWC"), encode_16_bits(values))
+    upper = values[:, :, :3] if channels > 2 else values[:, :, [0, 0, 0]]
+    np.testing.assert_array_equal(pixels, upper >> 8)
 
 
 @pytest.mark.parametrize("kind", ["I", "F"])
