@@ -141,6 +141,18 @@ def test_the_middle(size: tuple[int, int], cover: tuple[int, int], corner: tuple
     np.testing.assert_array_equal(pixels, expected)
 
 
+@pytest.mark.parametrize("backend", ["pillow", "torch"])
+@pytest.mark.parametrize("is_tall", [False, True])
+def test_the_middle_of_a_very_long_image(is_tall: bool, backend: Any) -> None:
+    """Scaled as a whole, it would have 5 GB."""
+    columns = np.abs(np.arange(60_001) - 30_000)
+    row = np.where(columns <= 3, 200, 10).astype(np.uint8)
+    image = Image.fromarray(row[:, None] if is_tall else row[None])
+    decoder = arrowdl.Image((224, 224), mode="L", crop="center", backend=backend)
+    (pixels,) = read(decoder, encode(image))
+    assert (pixels == 200).all()
+
+
 def test_layout_and_dtype() -> None:
     planar = read(pillow(SIZE), ENCODED["png"])
     for layout, dtype in (("HWC", "uint8"), ("CHW", "float32"), ("HWC", "float32")):

@@ -11,6 +11,7 @@ from arrowdl.loader._images.crops import (
     find_cover,
     find_middle,
     find_random_box,
+    find_wide_middle,
 )
 from arrowdl.loader._images.encoded import list_encoded
 from arrowdl.loader._images.pillow import PillowDecoder
@@ -95,6 +96,9 @@ def _decode(decoder: Decoder, data: Any, spec: Spec, draws: Sequence[float]) -> 
         image = decoder.crop(image, box)
         height, width = box[3], box[2]
     elif spec.crop == "center":
+        if (wide := find_wide_middle(height, width, size)) is not None:
+            image = decoder.crop(image, wide)
+            height, width = wide[3], wide[2]
         scaled = find_cover(height, width, size)
         top, left = find_middle(scaled[0], size[0]), find_middle(scaled[1], size[1])
     if scaled != (height, width):

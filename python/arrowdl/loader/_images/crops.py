@@ -9,6 +9,7 @@ from typing import Any
 from arrowdl.loader._images.spec import Box
 
 _TRIES = 10  # as in torchvision
+_MOST_PARTS = 16  # parts of the wanted size in a scaled image
 DRAWS = 4 * _TRIES + 1  # random numbers of an image: those of its part, and whether it is flipped
 
 
@@ -42,6 +43,16 @@ def find_random_box(
     aspect = min(max(width / height, ratio[0]), ratio[1])
     own_width = min(width, max(1, round(height * aspect)))
     own_height = min(height, max(1, round(width / aspect)))
+    return (width - own_width) // 2, (height - own_height) // 2, own_width, own_height
+
+
+def find_wide_middle(height: int, width: int, size: tuple[int, int]) -> Box | None:
+    """Return the part around the middle of a very long image: scaled, the rest would be huge."""
+    most_width = math.ceil(_MOST_PARTS * size[1] * height / size[0])
+    most_height = math.ceil(_MOST_PARTS * size[0] * width / size[1])
+    if height <= most_height and width <= most_width:
+        return None
+    own_height, own_width = min(height, most_height), min(width, most_width)
     return (width - own_width) // 2, (height - own_height) // 2, own_width, own_height
 
 

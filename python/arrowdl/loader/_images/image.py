@@ -69,7 +69,7 @@ class Image:
     ratio : (float, float)
         The width of a random part over its height.
     flip : bool
-        Flip every other image at random from left to right.
+        Flip half of the images, drawn at random, from left to right.
     interpolation : {'bilinear', 'bicubic'}
         How images are scaled, with antialiasing.
     backend : {'auto', 'torch', 'pillow'}
