@@ -1,4 +1,4 @@
-"""Images as Hugging Face datasets store them, structs {bytes, path}, decoded with Pillow.
+"""Images as Hugging Face datasets store them, structs {bytes, path}, decoded by `arrowdl.Image`.
 
 An image is in `bytes`, or in the file at `path`; either may be null. The images are stripes, made
 here; the model tells which way they run.
@@ -6,7 +6,6 @@ here; the model tells which way they run.
 
 import io
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import arrowdl
@@ -19,7 +18,6 @@ from torch import nn
 
 SIZE = 32
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-POOL = ThreadPoolExecutor(4)  # Pillow decodes without the interpreter lock
 
 
 def draw_image(rng: np.random.Generator, label: int) -> bytes:
@@ -51,24 +49,13 @@ def write_images(folder: Path, rows: int = 400) -> str:
     return str(path)
 
 
-def decode_image(image: dict[str, bytes | str | None]) -> np.ndarray:
-    source = image["path"] if image["bytes"] is None else io.BytesIO(image["bytes"])
-    with Image.open(source) as opened:
-        return np.asarray(opened.convert("RGB").resize((SIZE, SIZE)))
-
-
-def decode(batch: pa.RecordBatch) -> dict[str, object]:
-    """`transform_arrow`: the pixels as one array (rows, height, width, channels)."""
-    pixels = np.stack(list(POOL.map(decode_image, batch["image"].to_pylist())))
-    return {"pixels": pixels, "label": batch["label"]}
-
-
 def normalise(batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    return batch["pixels"].permute(0, 3, 1, 2) / 255 - 0.5, batch["label"]
+    return batch["image"] / 255 - 0.5, batch["label"]
 
 
 def main(folder: Path) -> None:
     path = write_images(folder)
+    decode = {"image": arrowdl.Image((SIZE, SIZE), flip=True)}
     loader = arrowdl.Loader(
         path, batch_size=32, shuffle=True, seed=1, transform_arrow=decode, transform=normalise
     )

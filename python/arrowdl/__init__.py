@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from arrowdl._device_type import DeviceType
     from arrowdl.loader import (
         Buckets,
+        Image,
         Loader,
         Pack,
         Padded,
@@ -53,6 +54,7 @@ _CLASSES = {
     "AsyncDeviceStream": "arrowdl._async_stream",
     "DeviceType": "arrowdl._device_type",
     "Buckets": "arrowdl.loader",
+    "Image": "arrowdl.loader",
     "Loader": "arrowdl.loader",
     "Pack": "arrowdl.loader",
     "Padded": "arrowdl.loader",
@@ -106,6 +108,7 @@ __all__ = [
     "DeviceArray",
     "DeviceStream",
     "DeviceType",
+    "Image",
     "Loader",
     "Pack",
     "Padded",

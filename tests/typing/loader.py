@@ -10,6 +10,7 @@ from arrowdl import (
     Buckets,
     DeviceArray,
     DeviceStream,
+    Image,
     Loader,
     Padded,
     Ranks,
@@ -68,6 +69,9 @@ def objects(table: DeviceArray, plan: FilePlan) -> list[Loader]:
     return [
         Loader(table, Tokens(4096), batching=Pack("y", 64), storage=Storage(plan=plan)),
         Loader(table, ranks=Ranks(global_batch_size=512), ragged=Padded(), progress=True),
+        Loader(table, 8, transform_arrow={"x": lambda column: column.to_pylist()}),
+        Loader(table, 8, transform_arrow={"x": Image((8, 8), mode="L", crop="random")}),
+        Loader(table, 8, transform_arrow=[lambda batch: batch[:1], {"x": lambda x: x}]),
         Loader.mix({"a": table}, {"a": 1}, ranks=Ranks(global_batch_size=8), nulls="fill"),
     ]
 
@@ -77,11 +81,14 @@ def refused(table: DeviceArray) -> None:
     Loader(table, 8, nulls="drop")  # type: ignore[arg-type]
     Loader(table, 8, nulls={"x": "drop"})  # type: ignore[dict-item]
     Loader(3, 8)  # type: ignore[arg-type]
+    Loader(table, 8, transform_arrow={"x": 3})  # type: ignore[dict-item]
     Loader(table, 8, workers=2)  # type: ignore[call-arg]
     Loader(table, 8, splits=4)  # type: ignore[call-arg]
     Loader(table, 8, ranks=Tokens(8))  # type: ignore[arg-type]
     Loader(table, 8, batching="y")  # type: ignore[arg-type]
     Loader(table, 8, on_error="ignore")  # type: ignore[arg-type]
+    Image(224)  # type: ignore[arg-type]
+    Image((8, 8), mode="CMYK")  # type: ignore[arg-type]
     Ranks(0, 1, 512)  # type: ignore[call-arg]
     Storage("folder")  # type: ignore[call-arg]
     Storage(plan=3)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ Its layers are in python/README.md.
 """
 
 from arrowdl.loader._files.file_plan import FilePlan
+from arrowdl.loader._images.image import Image
 from arrowdl.loader._loader import Loader
 from arrowdl.loader._look.batch_schema import BatchSchema, TensorSpec
 from arrowdl.loader._look.explain import Explanation
@@ -27,6 +28,7 @@ __all__ = [
     "Buckets",
     "Explanation",
     "FilePlan",
+    "Image",
     "Loader",
     "MapDataset",
     "Pack",

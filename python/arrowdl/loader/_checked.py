@@ -35,6 +35,8 @@ def open_checked(
     if request.skipped:
         check_left_out(request.skipped, opened, options.max_skipped_rows)
     names = opened.column_names if options.pack is None else check_pack(opened, options.pack)
+    if names is not None:
+        options.functions.check_arrow_columns(names)
     if names is not None and options.functions.transform_arrow is None:
         options.check_columns(names)
         opened.vocabulary.check_names(names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import Any, Literal, Self, Unpack
 
 from arrowdl import _core
 from arrowdl.loader._adapt import AdaptedReader
@@ -25,11 +25,8 @@ from arrowdl.loader._settings.unknown import (
     refuse_unknown,
     refuse_unknown_of_mix,
 )
-from arrowdl.loader._types import Framework, SourceLike
+from arrowdl.loader._types import Framework, SourceLike, TransformArrowLike
 from arrowdl.typing import NullsLike, RaggedLike
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class Loader(AdaptedReader):
@@ -110,11 +107,11 @@ class Loader(AdaptedReader):
     ----
     transform : callable, optional
         Called with each batch; the loader returns its result.
-    transform_arrow : callable, optional
-        Called with the ``pyarrow.RecordBatch`` of each batch's rows, in their final order, before
-        they become tensors. It returns the same number of rows: a record batch, a table, or a dict
-        of Arrow arrays, tensors or lists by column name. It runs in a native thread ahead of the
-        training, one batch after another, or in the worker processes.
+    transform_arrow : callable, mapping of str to callable, or sequence of these, optional
+        Called with the ``pyarrow.RecordBatch`` of each batch's rows, in their final order, ahead of
+        the training in a native thread, one batch after another, or in the worker processes. It
+        returns as many rows: a record batch, a table, or a dict of Arrow arrays, tensors or lists
+        by name. A mapping has functions of columns, such as `Image`; a list is called in order.
     num_workers : int
         Worker processes that read and call `transform`; 0 for none. They help if `transform` is
         slow Python code. They take turns: the batches are the same as without workers, but in
@@ -177,7 +174,7 @@ class Loader(AdaptedReader):
         vocabulary: Mapping[str, Any] | None = None,
         writable: bool = True,
         transform: Callable[[Any], Any] | None = None,
-        transform_arrow: Callable[[pa.RecordBatch], Any] | None = None,
+        transform_arrow: TransformArrowLike | None = None,
         num_workers: int = 0,
         num_threads: int = 0,
         prefetch: int = 2,

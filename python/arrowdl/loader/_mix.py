@@ -77,9 +77,7 @@ def mix_sources(
         request.vocabulary.check_names(mixture.column_names or [])
     if request.skipped:
         check_left_out(request.skipped, mixture, skip["max_skipped_rows"])
-    # The sources are open: their store and its retries are not those of the Loader.
-    rest = replace(storage, filesystem=None, options=None, retries=None)
-    return Mixed(mixture, ranks, rest, request.skipped or ())
+    return Mixed(mixture, ranks, storage, request.skipped or ())
 
 
 def _open_members(

@@ -6,8 +6,10 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from copy import copy
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from operator import attrgetter, sub
 from typing import Any
 
@@ -29,6 +31,8 @@ from arrowdl.loader._iterate import Received, iterate
 from arrowdl.loader._options.options import Options
 from arrowdl.loader._options.target import Target
 from arrowdl.loader._progress import NoBar
+from arrowdl.loader._skip.numbers import Place, read_numbers
+from arrowdl.loader._skipped import NUMBER
 from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.filled import FilledSource
 from arrowdl.loader._stats import Reporter, list_spent
@@ -124,6 +128,8 @@ class Pipeline:
         rows = self._read(source, reader, is_new=is_new)
         if source.num_rows is not None:
             rows.read = partial(self._read_start, reader)
+            begin = replace(reader, position=copy(reader.position), valid_rows={}, step_rows={})
+            rows.locate = partial(self._locate, begin)
         return self.assembly.open(rows)
 
     def _read(self, source: Source, reader: Reader, *, is_new: bool) -> RowStream:
@@ -161,6 +167,14 @@ class Pipeline:
         rows.find_parts = None
         stream = self.epochs.limit_pass(self.assembly.prepare(rows))
         return stream.rebatch(share.batch_size) if share.batch_size else stream
+
+    def _locate(self, reader: Reader, index: int, row: int) -> Place:
+        """Return where a row of a batch is, which is read again with its number."""
+        source, numbered = self.epochs.number(self.epochs.open(reader.position))
+        stream, _ = self.epochs.read(source, reader, reads_ahead=False)
+        with closing(stream):
+            array = next(islice(stream, index, None))
+        return numbered.locate([read_numbers(array.field(NUMBER))[row]])[0]
 
     def finish(self, batch: Any) -> Any:
         """Do what only the training's process can do: global arrays, pinned memory."""

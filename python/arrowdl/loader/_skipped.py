@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -28,6 +28,22 @@ class OptionError(ValueError):
 
 class MisplacedRowsError(OSError):
     """Rows have come in the place of others: leaving a row group out would not mend that."""
+
+
+class RowsError(ValueError):
+    """Rows of a batch that a function of a column cannot use: others are not affected."""
+
+    def __init__(
+        self,
+        errors: Mapping[int, Exception],  # by row; pickle can load them
+    ) -> None:
+        super().__init__(errors)
+        self.errors = errors
+
+    def __str__(self) -> str:
+        row, more = min(self.errors), len(self.errors) - 1
+        others = f" (and {more} more of its rows)" if more else ""
+        return f"row {row} of the batch{others}: {self.errors[row]}"
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Framework: TypeAlias = Literal["torch", "jax", "numpy"]
 Decoder: TypeAlias = Literal["pyarrow", "polars"]
@@ -66,3 +69,10 @@ SourceLike: TypeAlias = (
     | Callable[[], Any]  # makes an Arrow stream
 )
 """What a `Loader` reads."""
+
+BatchFunction: TypeAlias = "Callable[[pa.RecordBatch], Any]"
+ColumnFunctions: TypeAlias = Mapping[str, Callable[..., Any]]  # each takes the array of a column
+TransformArrowLike: TypeAlias = (
+    "BatchFunction | ColumnFunctions | Sequence[BatchFunction | ColumnFunctions]"
+)
+"""What a `Loader` calls with the Arrow rows of a batch."""

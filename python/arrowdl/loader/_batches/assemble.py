@@ -32,8 +32,9 @@ from arrowdl.loader._batches.transform import Pending, Receive, Transform, conve
 from arrowdl.loader._batches.transform_arrow import transform_stream
 from arrowdl.loader._batches.waits import HostCopies, Waits
 from arrowdl.loader._clock import Clock, Work
+from arrowdl.loader._options.functions import ArrowStep
 from arrowdl.loader._options.options import Options
-from arrowdl.loader._skip.numbers import Numbered
+from arrowdl.loader._skip.numbers import Numbered, Place
 from arrowdl.loader._sources.base import Source
 
 CountPadding = Callable[[Any], Counts]
@@ -56,6 +57,8 @@ class RowStream:
     # finds the parts of an array that are skipped as a whole, if there are several
     find_parts: FindParts | None = None
     read: Callable[[], _core.DeviceStream] | None = None  # reads the rows of the epoch again
+    # returns the file of a row, by the index of its array, and the row there; may read to find it
+    locate: Callable[[int, int], Place] | None = None
     is_ready: bool = False  # whether they come fast enough without a thread that reads ahead
     # of arrays whose rows were skipped, by their index
     notes: dict[int, Note] = field(default_factory=dict)
@@ -143,10 +146,11 @@ class Assembly:
         sets_seeds = functions.sets_seeds
         return transform_stream(
             rows.stream,
-            functions.transform_arrow,
+            [_bind(step, self._options) for step in functions.arrow_steps],
             Draws(rows.find_seed, "transform_arrow", "numpy", None, sets_seeds=sets_seeds),
             self._source.vocabulary,
             rows.describe,
+            rows.locate,
             self._clock,
             # It may keep and reuse the memory.
             copy=self._options.target.writable,
@@ -290,6 +294,14 @@ def _run(rows: RowStream, *steps: RowStep) -> _core.DeviceStream:
     for step in steps:
         rows.stream = step(rows)
     return rows.stream
+
+
+def _bind(step: ArrowStep, options: Options) -> ArrowStep:
+    """Let a function that reads files, as `Image` does, read them as the Loader does."""
+    bind = getattr(step.function, "for_loader", None)
+    if bind is None:
+        return step
+    return ArrowStep(bind(options.storage, options.target.framework), step.column)
 
 
 def _count_padding(padding: Padding | None, item: Any) -> Counts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,9 @@ from arrowdl.loader._batches.failures import (
     take_rest,
 )
 from arrowdl.loader._batches.note import Note
-from arrowdl.loader._skip.numbers import Numbered
+from arrowdl.loader._batches.rows import take_rows
+from arrowdl.loader._skip.numbers import Numbered, report_failed
+from arrowdl.loader._skipped import RowsError
 
 
 class SkipArrow:
@@ -51,6 +53,28 @@ class SkipArrow:
         index: int,
         failure: FunctionError,
     ) -> Any:
+        rows, numbered = array, self._numbered
+        while (bad := _find_bad_rows(failure)) and self._notes[index].parts:
+            note = self._notes[index] = _drop_rows(self._notes[index], bad, numbered)
+            if not note.parts:
+                break
+            rows = take_rows(rows, [row for row in range(len(rows)) if row not in bad])
+            try:
+                result = transform(rows)
+            except FunctionError as other:
+                failure = other
+            else:
+                self._substitutes.keep(rows)
+                return result
+        return self._recover_parts(transform, rows, index, failure)
+
+    def _recover_parts(
+        self,
+        transform: Callable[[_core.DeviceArray], Any],
+        array: _core.DeviceArray,
+        index: int,
+        failure: FunctionError,
+    ) -> Any:
         note, numbered = self._notes[index], self._numbered
 
         def attempt(start: int, stop: int) -> Any:
@@ -73,3 +97,19 @@ class SkipArrow:
             parts = [stop - start for start, stop in remaining.spans]
             self._notes[index] = Note(left, parts, remaining.report + note.report)
         return result
+
+
+def _find_bad_rows(failure: FunctionError) -> Mapping[int, Exception]:
+    """Return the rows of a batch that alone have made a function fail, if it says which."""
+    return failure.error.errors if isinstance(failure.error, RowsError) else {}
+
+
+def _drop_rows(note: Note, bad: Mapping[int, Exception], numbered: Numbered) -> Note:
+    """Return the note of a batch without some of its rows."""
+    numbers, report = note.list_numbers(), note.report
+    for row, error in sorted(bad.items()):
+        own = report_failed(numbered, [numbers[row]], error)
+        report = own if report is None else report + own
+    left = [number for row, number in enumerate(numbers) if row not in bad]
+    parts = [sum(row not in bad for row in range(*span)) for span in note.list_spans()]
+    return Note(left, [rows for rows in parts if rows], report)

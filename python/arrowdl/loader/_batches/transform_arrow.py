@@ -1,19 +1,22 @@
-"""The user's function of each Arrow record batch, before it becomes tensors."""
+"""The user's functions of each Arrow record batch, or of its columns, before it becomes tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl._frameworks.threads import set_up_thread
-from arrowdl.loader._batches.draws import Draws
+from arrowdl.loader._batches.draws import Drawing, Draws
 from arrowdl.loader._batches.failures import call
 from arrowdl.loader._clock import Clock
+from arrowdl.loader._options.functions import ArrowStep, find_arrow_column, list_new_columns
 from arrowdl.loader._schema.dictionaries import are_same, find_dictionaries, has_dictionaries
 from arrowdl.loader._schema.vocabulary import Vocabulary, list_dictionaries
+from arrowdl.loader._skipped import RowsError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,26 +26,28 @@ Skip = Callable[[Callable[[_core.DeviceArray], Any], _core.DeviceArray, int], An
 
 def transform_stream(
     stream: _core.DeviceStream,  # structs in host memory
-    # takes a ``pyarrow.RecordBatch``; returns a record batch, a table, another Arrow struct, or a
-    # mapping from column name to Arrow array, tensor or list, with as many rows
-    function: Callable[..., Any],
+    # Each takes a ``pyarrow.RecordBatch``, and returns a record batch, a table, another Arrow
+    # struct, or a mapping from column name to Arrow array, tensor or list, with as many rows; or it
+    # takes a ``pyarrow.Array``, and returns such a value of a column.
+    steps: Sequence[ArrowStep],
     draws: Draws,
-    vocabulary: Vocabulary,  # of the dictionary columns that `function` makes
+    vocabulary: Vocabulary,  # of the dictionary columns that the steps make
     describe: Callable[[int], str],  # describes a batch by its index, for errors
-    clock: Clock,  # of the thread that calls `function`
+    locate: Callable[[int, int], tuple[str, int]] | None,  # see `RowStream`
+    clock: Clock,  # of the thread that calls the steps
     *,
-    # copy what `function` returns, before it is called again: it may keep the memory, and write to
-    # it
+    # copy what the steps return, before they are called again: they may keep the memory, and write
+    # to it
     copy: bool,
     # takes what makes a batch of an array, the array and its index. Makes the batch, of other rows
     # if it fails
     skip: Skip | None = None,
 ) -> _core.DeviceStream:
-    """Call `function` with each array of `stream`, and return a stream of the results.
+    """Call `steps` with each array of `stream`, and return a stream of the results.
 
-    Raises TypeError or ValueError if `function` returns something else, another number of rows,
-    other types than for the first batch, or a dictionary column whose codes have no fixed meaning.
-    Errors of `function` are raised with the batch as a note.
+    Raises TypeError or ValueError if a step returns something else, another number of rows, other
+    types than for the first batch, or a dictionary column whose codes have no fixed meaning. Errors
+    of steps are raised with the batch as a note.
     """
     import pyarrow as pa
 
@@ -50,13 +55,15 @@ def transform_stream(
     if first is None:
         return stream
     schema: list[pa.Schema] = []
-    drawing = draws.bind(function, 0)
+    bound = [_BoundStep(step, draws, number) for number, step in enumerate(steps)]
+    new = list_new_columns(steps)
 
     def transform(seed: int, array: _core.DeviceArray) -> pa.RecordBatch:
-        batch = pa.record_batch(array)
+        batch = source_batch = pa.record_batch(array)
         with draws.seeded(seed):
-            result = drawing(batch, seed) if skip is None else call(drawing, batch, seed)
-        return _encode(_read_result(result, batch), batch, vocabulary)
+            for step in bound:
+                batch = step.run(batch, seed) if skip is None else step.run(batch, seed, call)
+        return _encode(batch, source_batch, vocabulary)
 
     def convert(array: _core.DeviceArray, index: int) -> _core.DeviceArray:
         try:
@@ -65,14 +72,14 @@ def transform_stream(
             with clock.measure("transform"):
                 transformed = seeded(array) if skip is None else skip(seeded, array, index)
         except Exception as error:
-            error.add_note(f"in transform_arrow, with {describe(index)}")
+            _name_place(error, index, describe, locate)
             raise
         if not schema:
             vocabulary.check_names([*array.field_names, *transformed.schema.names])
             schema.append(transformed.schema)
         _check_schema(transformed, schema[0], describe(index))
         result = _core.from_arrow(transformed)
-        return deepcopy(result) if copy else result
+        return _copy_columns(result, new) if copy else result
 
     def convert_all() -> Iterator[_core.DeviceArray]:
         array: _core.DeviceArray | None = first
@@ -83,6 +90,74 @@ def transform_stream(
             array = next(stream, None)
 
     return _core.from_arrow_stream(convert_all())
+
+
+def _copy_columns(batch: _core.DeviceArray, new: Set[str]) -> _core.DeviceArray:
+    """Copy all columns but those that have memory of their own."""
+    if not new:
+        return deepcopy(batch)
+    names = batch.field_names
+    columns = [batch.field(i) for i in range(len(names))]
+    copies = [
+        column if name in new else deepcopy(column)
+        for name, column in zip(names, columns, strict=True)
+    ]
+    return _core.make_struct(names, copies)
+
+
+class _BoundStep:
+    """A step that gets its draws."""
+
+    def __init__(self, step: ArrowStep, draws: Draws, number: int) -> None:
+        self._column = step.column
+        draw = draws.bind(step.function, number)
+        self._draw = draw if step.column is None else partial(_call_naming, step.column, draw)
+
+    def run(
+        self,
+        batch: pa.RecordBatch,
+        seed: int,
+        call: Callable[..., Any] = lambda function, *given: function(*given),
+    ) -> pa.RecordBatch:
+        """Return the batch that the function makes; `call` calls it."""
+        if self._column is None:
+            return _read_result(call(self._draw, batch, seed), batch)
+        index = find_arrow_column(self._column, batch.schema.names)
+        return _replace_column(batch, index, call(self._draw, batch.column(index), seed))
+
+
+def _name_place(
+    error: Exception,
+    index: int,  # of the batch
+    describe: Callable[[int], str],
+    locate: Callable[[int, int], tuple[str, int]] | None,
+) -> None:
+    """Say in an error which batch it is of, and where the first of its bad rows is."""
+    error.add_note(f"in transform_arrow, with {describe(index)}")
+    if isinstance(error, RowsError) and locate is not None:
+        row = min(error.errors)
+        with suppress(Exception):  # the source may be gone
+            path, number = locate(index, row)
+            where = repr(path) if path else "the source"
+            error.add_note(f"row {row} of the batch is row {number} of {where}")
+
+
+def _call_naming(column: str, draw: Drawing, array: pa.Array, seed: int) -> Any:
+    """Call a function of a column, whose errors name it."""
+    try:
+        return draw(array, seed)
+    except Exception as error:
+        error.add_note(f'in the function of the column "{column}"')
+        raise
+
+
+def _replace_column(batch: pa.RecordBatch, index: int, value: Any) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    names, array = batch.schema.names, _core.from_arrow(batch)
+    columns = [array.field(i) for i in range(len(names))]
+    columns[index] = _read_column(names[index], value, len(batch))
+    return pa.record_batch(_core.make_struct(names, columns))
 
 
 def _read_result(result: Any, source_batch: pa.RecordBatch) -> pa.RecordBatch:

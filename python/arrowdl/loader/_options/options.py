@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from arrowdl import _core
@@ -15,6 +14,7 @@ from arrowdl.loader._options.sizes import BatchSizes
 from arrowdl.loader._options.target import Target
 from arrowdl.loader._progress import check_bar
 from arrowdl.loader._settings.pack import Pack
+from arrowdl.loader._settings.storage import Storage
 from arrowdl.loader._skipped import check_number_name
 from arrowdl.loader._stats import Stats
 
@@ -51,7 +51,7 @@ class Options:
     pack: Pack | None = None
     on_error: str = "raise"
     max_skipped_rows: int | None = None
-    cache: str | os.PathLike[str] | None = None
+    storage: Storage = field(default_factory=Storage)
     bucket_rows: int | None = None  # of the windows of `bucket_by`; by default the buffer's
 
     def __post_init__(self) -> None:
@@ -164,7 +164,7 @@ class Options:
             "prefetch": self.prefetch > 0 or self.num_workers > 0,
             "shuffle": self.shuffle,
             "ragged": not self.columns.is_jagged or self.target.framework != "torch",
-            "cache": self.cache is not None,
+            "cache": self.storage.cache is not None,
         }
         return frozenset(name for name, is_given in given.items() if is_given)
 

@@ -21,6 +21,7 @@ from arrowdl.loader._random_access.collate import WholeBatch, collates_by_defaul
 from arrowdl.loader._random_access.items import split_rows
 from arrowdl.loader._random_access.rows import Rows, open_rows
 from arrowdl.loader._random_access.seed_reads import seed_reads
+from arrowdl.loader._skip.numbers import Place
 from arrowdl.loader._sources.stream import StreamSource
 from arrowdl.loader._workers.sending import check_sending
 
@@ -151,7 +152,7 @@ class MapDataset:
         if self._is_plain:
             convert = self._convert_shared if is_shared else self._convert_new
             return convert(array), len(array)
-        return self._convert_by_stream(array, is_shared)
+        return self._convert_by_stream(array, is_shared, partial(self._locate, indices))
 
     def _open(self) -> Rows:
         if self._is_closed:
@@ -172,7 +173,15 @@ class MapDataset:
         self._source.check_unchanged()
         self._process = os.getpid()
 
-    def _convert_by_stream(self, array: _core.DeviceArray, is_shared: bool) -> tuple[Any, int]:
+    def _locate(self, indices: Any, batch: int, row: int) -> Place:
+        """Return where a row of a read is."""
+        numbers = range(self._num_rows)
+        number = numbers[indices][row] if isinstance(indices, slice) else int(indices[row])
+        return self._source.files.locate_row(numbers[number])
+
+    def _convert_by_stream(
+        self, array: _core.DeviceArray, is_shared: bool, locate: Callable[[int, int], Place]
+    ) -> tuple[Any, int]:
         """Convert a batch as the Loader does, with all of its steps."""
         options = self._pipeline.options
         rows = len(array)
@@ -189,6 +198,7 @@ class MapDataset:
                 batch_size=size,
                 is_new=not is_shared,
                 find_seed=self._find_seed,
+                locate=locate,
                 is_ready=True,
             )
         )

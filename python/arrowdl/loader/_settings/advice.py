@@ -48,6 +48,7 @@ ADVICE: Mapping[str, str] = {
     "retries": "storage=Storage(retries=Retries(...))",
     "cache": _CACHE,
     "cache_bytes": _CACHE,
+    "decode": 'transform_arrow={"image": Image(...)}',
     "plan": "storage=Storage(plan=...)",
     "memory_map": "storage=Storage(memory_map=...)",
     "decoder": "storage=Storage(decoder=...)",
@@ -203,6 +204,20 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
             "nothing: the rows of a window are sorted and cut into batches": (
                 "boundaries bucket_boundaries bucket_batch_sizes num_buckets"
             ),
+        },
+        "Image": {
+            "size=(height, width)": "crop_size height image_size img_size resize resolution shape "
+            "target_size width",
+            "mode=": "channels color_mode num_channels",
+            "layout=": "channels_first channels_last data_format format memory_format",
+            'dtype="float32"': "do_rescale normalize rescale rescale_factor",
+            'crop="center"': "center_crop do_center_crop",
+            'crop="random"': "random_crop random_resized_crop",
+            "flip=": "hflip horizontal_flip random_flip random_horizontal_flip",
+            "interpolation=": "antialias filter method resample",
+            "backend=": "decoder library",
+            "threads=": "num_threads num_workers workers",
+            "nothing: images are upright": "apply_exif_orientation exif exif_transpose",
         },
         "Pack": {
             "column=": "name column_name input_ids text_column dataset_text_field tokens",

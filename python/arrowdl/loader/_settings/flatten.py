@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 from arrowdl.loader._checks import require_bool, require_choice, require_instance, require_int
@@ -59,7 +60,8 @@ def flatten(
         target=_make_target(device, framework, writable),
         **_flatten_progress(progress),
         **flatten_errors(on_error),
-        cache=read_storage(storage).cache,
+        # A plan is of the source, and may be large: workers get these options.
+        storage=replace(read_storage(storage), plan=None),
         **others,
     )
 

@@ -70,8 +70,8 @@ class Access:
         from arrowdl.loader._storage.revisions import check_revisions, pin_revisions
 
         if self.filesystem is not None:
-            store = _wrap(self.filesystem)
-            stores, store_paths = [store], [_find_own(store, path) for path in paths]
+            store = wrap_store(self.filesystem)
+            stores, store_paths = [store], [find_own_path(store, path) for path in paths]
         else:
             stores, store_paths = self._open_stores(paths)
         retries = self.retries or Retries()
@@ -79,7 +79,7 @@ class Access:
             store_paths = pin_revisions(stores, store_paths, retries)
         else:  # a plan has the commits
             check_revisions(stores, store_paths, known, revisions or {}, retries)
-        return keep_footers(self._add_layers(stores, known or {})), store_paths
+        return keep_footers(self.add_layers(stores, known or {})), store_paths
 
     def wrap(
         self,
@@ -92,12 +92,12 @@ class Access:
         """Return a file system of a dataset or a table, with the same paths, as `open` does."""
         from arrowdl.loader._storage.footers import keep_footers
 
-        store = _wrap(filesystem)
+        store = wrap_store(filesystem)
         store.secrets |= Secrets(secrets)
-        layered = self._add_layers([store], known or {})
+        layered = self.add_layers([store], known or {})
         return keep_footers(layered) if has_footers else layered
 
-    def _add_layers(self, stores: list[Store], known: Mapping[str, Stamp]) -> fs.FileSystem:
+    def add_layers(self, stores: list[Store], known: Mapping[str, Stamp]) -> fs.FileSystem:
         """Compare files, try again what fails, and keep what is read."""
         import pyarrow.fs as fs
 
@@ -133,12 +133,14 @@ class Access:
                     "each, and mix them with Loader.mix, or give Storage.filesystem"
                 )
             if prefix not in stores:
-                stores[prefix] = self._make_store(path, parts.scheme)
+                stores[prefix] = self.make_store(path)
             stores[prefix].secrets |= find_url_secrets(path)
             store_paths.append(_name(stores[prefix], path) if is_web else describe_url(path, False))
         return list(stores.values()), store_paths
 
-    def _make_store(self, url: str, scheme: str) -> Store:
+    def make_store(self, url: str) -> Store:
+        """Open the file system that has a URL."""
+        scheme = split_url(url).scheme
         options = self.storage_options or {}
         nested = [name for name, value in options.items() if isinstance(value, Mapping)]
         if (
@@ -159,7 +161,7 @@ def _name(store: Store, url: str) -> str:
     return clean
 
 
-def _find_own(store: Store, path: str) -> str:
+def find_own_path(store: Store, path: str) -> str:
     """Return the path, in a file system that was given, of a path or URL, without its secrets."""
     if not is_url(path):
         return path
@@ -176,7 +178,7 @@ def _strip_scheme(store: Store, url: str) -> str:
     return url.partition("://")[2] if strip is None else str(strip(url))
 
 
-def _wrap(filesystem: Any) -> Store:
+def wrap_store(filesystem: Any) -> Store:
     """Return a store of a file system object, whose paths are its own."""
     import pyarrow.fs as fs
 

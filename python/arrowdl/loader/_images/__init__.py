@@ -1,0 +1,1 @@
+"""Columns of encoded images as pixels."""
