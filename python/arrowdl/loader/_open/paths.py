@@ -13,7 +13,7 @@ from arrowdl.loader._files.find_remote import expand_urls, open_filesystem
 from arrowdl.loader._files.folder_keys import add_keys, find_keys, note_differences
 from arrowdl.loader._files.stamps import FileStamps
 from arrowdl.loader._ipc.mapped import MappedSource, map_files
-from arrowdl.loader._parquet.int96 import make_parquet_format
+from arrowdl.loader._parquet.int96 import explain_int96, make_parquet_format
 from arrowdl.loader._parquet.open_dataset import open_files
 from arrowdl.loader._schema.unify import (
     check_names,
@@ -230,9 +230,11 @@ def _make_dataset(
     schemas = [schema for dataset in datasets for schema in list_schemas(dataset)]
     for dataset in datasets:
         note_differences(dataset)
+    fragments = [fragment for dataset in datasets for fragment in dataset.get_fragments()]
+    footers = ((file.path, file.metadata.schema) for file in fragments if kind == "parquet")
     return ds.FileSystemDataset(
-        [fragment for dataset in datasets for fragment in dataset.get_fragments()],
-        unify_schemas(schemas, is_read).schema,
+        fragments,
+        unify_schemas(schemas, is_read, partial(explain_int96, footers)).schema,
         datasets[0].format,
         datasets[0].filesystem,
     )
