@@ -82,7 +82,8 @@ ADVICE = (
     Advice(
         "ibis",
         ("Value",),
-        "pass value.to_pyarrow(), or the expression of a table, value.as_table()",
+        "pass value.to_pyarrow()",
+        "give the expression of a table, value.as_table()",
     ),
     Advice(
         "pyarrow._dataset",

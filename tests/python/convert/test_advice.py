@@ -213,7 +213,7 @@ DOUBLES = {
         ("narwhals.dataframe", "LazyFrame"),
         r"frame\.collect\(\), or .*to_native\(\)",
     ),
-    "ibis": (("ibis.expr.types.generic", "Value"), r"value\.as_table\(\)"),
+    "ibis": (("ibis.expr.types.generic", "Value"), r"value\.to_pyarrow\(\)"),
     "query of delta": (("deltalake.query", "QueryBuilder"), r"execute\(sql\)"),
 }
 
@@ -267,6 +267,8 @@ def test_a_loader_has_its_own_advice() -> None:
         ("lancedb.table", "Table", r"table\.to_lance\(\)"),
         ("pandas.core.series", "Series", r"series\.to_frame\(\)"),
         ("awkward.highlevel", "Array", r"awkward\.to_arrow"),
+        ("ibis.expr.types.generic", "Value", r"value\.as_table\(\)"),
+        ("lance.dataset", "SqlQuery", r"lambda: query\.to_stream_reader\(\)"),
     ):
         with pytest.raises(TypeError, match=rf"a Loader cannot read {module}\.{kind}: .*{advice}"):
             arrowdl.Loader(make_double(module, kind), 1)
