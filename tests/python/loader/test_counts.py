@@ -146,7 +146,7 @@ def test_it_is_skipped_alone(path: Path) -> None:
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_row_group_that_hides_all_of_its_rows(tmp_path: Path, source: str) -> None:
-    """Nobody would read it: the footer says that it has none."""
+    """Without rows by its footer, it would be passed over."""
     for i in range(3):
         write(tmp_path / "data" / f"{i}.parquet")
     path = tmp_path / "data" / "1.parquet"
