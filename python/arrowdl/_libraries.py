@@ -60,13 +60,11 @@ ADVICE = (
         + "; of bfloat16 that view is labelled float16: pass "
         "to_arrow_device(tensor.data.view(ml_dtypes.bfloat16))",
     ),
+    Advice("taichi", ("Field", "Ndarray", "Matrix"), _TO_TENSOR.format("its to_numpy()")),
     Advice(
-        "taichi",
-        ("Field", "Ndarray", "Matrix"),
-        _TO_TENSOR.format("its to_numpy()"),
-    ),
-    Advice(
-        "awkward", ("Array",), "pass awkward.to_arrow(array, extensionarray=False), an Arrow array"
+        "awkward",
+        ("Array", "ArrayBuilder", "Content", "Record"),
+        "pass awkward.to_arrow(array, extensionarray=False), an Arrow array",
     ),
     Advice(
         "builtins",
@@ -75,10 +73,17 @@ ADVICE = (
         "(schema, array)",
     ),
     # What scans or queries; `open_stream` opens some of them.
+    Advice("polars", ("LazyFrame",), _SCAN.format("frame", "frame.collect()")),
     Advice(
-        "polars",
+        "narwhals",
         ("LazyFrame",),
-        _SCAN.format("frame", "frame.collect()"),
+        "pass frame.collect(), or the lazy frame in it, frame.to_native()",
+    ),
+    Advice(
+        "ibis",
+        ("Value",),
+        "pass value.to_pyarrow()",
+        "give the expression of a table, value.as_table()",
     ),
     Advice(
         "pyarrow._dataset",
@@ -97,21 +102,24 @@ ADVICE = (
         ("Dataset", "IterableDataset"),
         _SCAN.format("dataset", "dataset.with_format('arrow')[:]"),
     ),
+    Advice("datasets.table", ("Table",), "pass table.table, a pyarrow.Table"),
     Advice(
         "datasets",
         ("Column",),
         "pass the column of its rows in Arrow, dataset.with_format('arrow')[:][name]",
         "give the dataset, with columns=",
     ),
-    Advice(
-        "datasets",
-        ("DatasetDict", "IterableDatasetDict"),
-        _name_splits,
-    ),
+    Advice("datasets", ("DatasetDict", "IterableDatasetDict"), _name_splits),
     Advice(
         "deltalake",
         ("DeltaTable",),
         _SCAN.format("table.to_pyarrow_dataset()", "table.to_pyarrow_table()"),
+    ),
+    Advice(
+        "deltalake",
+        ("QueryBuilder",),
+        "pass the result of a query, builder.execute(sql)",
+        "give a function that runs a query, lambda: builder.execute(sql)",
     ),
     Advice(
         "pyiceberg.table",
@@ -123,6 +131,18 @@ ADVICE = (
         ("DataScan", "BaseScan"),
         "pass scan.to_arrow_batch_reader(), or scan.to_arrow() for all rows",
         "give a function that makes a stream, lambda: scan.to_arrow_batch_reader()",
+    ),
+    Advice(
+        "lance",
+        ("SqlQuery",),
+        "pass query.to_stream_reader()",
+        "give a function, lambda: query.to_stream_reader()",
+    ),
+    Advice(
+        "lancedb",
+        ("Permutation",),
+        "pass from_arrow_stream(permutation.with_format('arrow').iter(1024))",
+        "give a function, lambda: permutation.with_format('arrow').iter(1024)",
     ),
     Advice(
         "lancedb", ("Table",), "pass table.to_arrow()", "give its Lance dataset, table.to_lance()"
@@ -203,11 +223,7 @@ ADVICE = (
         "give a function that makes a stream of it, lambda: client.do_get(ticket), or a generator "
         "function that yields the batches of all endpoints",
     ),
-    Advice(
-        "_duckdb",
-        ("DuckDBPyConnection",),
-        "pass a relation, connection.sql(query)",
-    ),
+    Advice("_duckdb", ("DuckDBPyConnection",), "pass a relation, connection.sql(query)"),
     # Frames whose protocol is missing, or raises.
     Advice(
         "geopandas", ("GeoDataFrame", "GeoSeries"), "pass its to_arrow(), which writes geometries"
@@ -218,11 +234,7 @@ ADVICE = (
         "pass pyarrow.array(series), where a NaN is a null, or to_arrow_device(series.to_numpy())",
         "give a frame of it, series.to_frame()",
     ),
-    Advice(
-        "pyspark",
-        ("DataFrame",),
-        "pass frame.toArrow()",
-    ),
+    Advice("pyspark", ("DataFrame",), "pass frame.toArrow()"),
     Advice(
         "polars",
         ("DataFrame", "Series"),
@@ -323,6 +335,8 @@ def _advise_by_methods(function: str, obj: Any) -> str:
     ):
         if hasattr(type(obj), name):
             return advice
+    if function != "from_arrow_stream" and hasattr(type(obj), "__iter__"):
+        return "from_arrow_stream() takes an iterable of arrays, record batches or tables"
     if is_for_tensors:
         return (
             "it needs __dlpack__ (a tensor of torch, jax, numpy, ...), __cuda_array_interface__ or "

@@ -172,7 +172,10 @@ py::object read_rows(PyObject* rows, int64_t num_rows) {
     DeviceArray array = to_arrow(std::move(taken.tensor), {}, std::move(taken.event));
     return read_integers(require_integers(std::move(array)), num_rows);
   }
-  if (kind == Kind::kOther && !is_text && PySequence_Check(rows) != 0) {
+  // Items of what has no length may have no end.
+  const PySequenceMethods* const methods = Py_TYPE(rows)->tp_as_sequence;
+  const bool has_length = methods != nullptr && methods->sq_length != nullptr;
+  if (kind == Kind::kOther && !is_text && has_length && PySequence_Check(rows) != 0) {
     return read_sequence(rows, num_rows);
   }
   raise_type_error("row numbers of type ", Py_TYPE(rows)->tp_name, ": ", kAdvice);

@@ -293,8 +293,10 @@ KnownDtypes known_dtypes;
 /// Whether the name of a dtype, such as "<dtype: 'string'>", says that its elements are not
 /// numbers.
 bool names_no_numbers(std::string_view name) {
-  static constexpr std::string_view kNoNumbers[] = {"string", "str",      "bytes",  "unicode",
-                                                    "object", "resource", "variant"};
+  static constexpr std::string_view kNoNumbers[] = {
+      "string",      "str",       "bytes",       "unicode",   "utf8",       "object",
+      "resource",    "variant",   "pstring",     "pyobject",  "string_ref", "resource_ref",
+      "variant_ref", "dt_string", "dt_resource", "dt_variant"};
   const auto is_in_word = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
   };

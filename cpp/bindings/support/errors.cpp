@@ -47,7 +47,7 @@ py::object decode_or_none(std::string_view text) {
 
 /// The parts of the message as attributes of the exception.
 void set_parts(const py::object& exception, const ExplainedError& error) {
-  exception.attr("column") = decode_or_none(error.column());
+  exception.attr("column") = error.column() ? decode(*error.column()) : py::object(py::none());
   exception.attr("row") = error.row() < 0 ? py::object(py::none()) : py::int_(error.row());
   exception.attr("reason") = decode(error.reason());
   exception.attr("hint") = decode_or_none(error.hint().text);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,7 +22,7 @@ class ExplainedError : public Error {
  public:
   /// `place` names the fields that it is in; `row` is -1 if it is of no row.
   ExplainedError(ErrorKind kind, std::string reason, Hint hint = {}, int64_t row = -1,
-                 std::string place = {}, std::string column = {})
+                 std::string place = {}, std::optional<std::string> column = std::nullopt)
       : Error(kind, concat(place, show_row(row), reason, hint.text.empty() ? "" : ": ", hint.verb,
                            hint.text)),
         reason_(std::move(reason)),
@@ -30,8 +31,8 @@ class ExplainedError : public Error {
         place_(std::move(place)),
         column_(std::move(column)) {}
 
-  /// The outermost field that it is about; empty if there is none.
-  const std::string& column() const noexcept { return column_; }
+  /// The outermost field that it is about, whose name may be empty.
+  const std::optional<std::string>& column() const noexcept { return column_; }
   /// The row of the array that it is about; -1 if there is none.
   int64_t row() const noexcept { return row_; }
   const Hint& hint() const noexcept { return hint_; }
@@ -54,7 +55,7 @@ class ExplainedError : public Error {
   Hint hint_;
   int64_t row_;
   std::string place_;
-  std::string column_;
+  std::optional<std::string> column_;
 };
 
 /// `error`, of the field `name` of a struct, which `shown` names in messages.

@@ -201,6 +201,20 @@ DOUBLES = {
     "datafusion": (("datafusion.record_batch", "RecordBatchStream"), "DataFrame itself"),
     "hugging face": (("datasets.dataset_dict", "DatasetDict"), "it has the splits"),
     "lancedb": (("lancedb.table", "Table"), r"table\.to_arrow\(\)"),
+    "permutation": (
+        ("lancedb.permutation", "Permutation"),
+        r"with_format\('arrow'\)\.iter\(1024\)",
+    ),
+    "query of lance": (("lance.dataset", "SqlQuery"), r"query\.to_stream_reader\(\)"),
+    "layout": (("awkward.contents.content", "Content"), r"awkward\.to_arrow\(array"),
+    "builder": (("awkward.highlevel", "ArrayBuilder"), r"awkward\.to_arrow\(array"),
+    "table of hugging face": (("datasets.table", "Table"), r"table\.table, a pyarrow\.Table"),
+    "lazy narwhals": (
+        ("narwhals.dataframe", "LazyFrame"),
+        r"frame\.collect\(\), or .*to_native\(\)",
+    ),
+    "ibis": (("ibis.expr.types.generic", "Value"), r"value\.to_pyarrow\(\)"),
+    "query of delta": (("deltalake.query", "QueryBuilder"), r"execute\(sql\)"),
 }
 
 
@@ -233,6 +247,15 @@ def test_methods_of_unknown_classes_are_advice(method: str, advice: str) -> None
         arrowdl.to_torch(double)
 
 
+@pytest.mark.parametrize("name", ["from_arrow", "to_torch", "to_arrow_device"])
+def test_iterables_go_to_another_function(name: str) -> None:
+    batches = torch.utils.data.DataLoader([TABLE], batch_size=None)
+    for iterable in ((table for table in [TABLE]), iter([TABLE]), batches, {1}):
+        with pytest.raises(TypeError, match=r"from_arrow_stream\(\) takes an iterable of arrays"):
+            FUNCTIONS[name](iterable)
+    assert read_streamed(batches).equals(TABLE)
+
+
 def test_classes_of_other_modules_are_not_meant() -> None:
     assert not is_of(make_double("tinygraded", "Tensor"), "tinygrad", "Tensor")
     assert not find_advice(make_double("mine", "Tensor"))
@@ -244,6 +267,8 @@ def test_a_loader_has_its_own_advice() -> None:
         ("lancedb.table", "Table", r"table\.to_lance\(\)"),
         ("pandas.core.series", "Series", r"series\.to_frame\(\)"),
         ("awkward.highlevel", "Array", r"awkward\.to_arrow"),
+        ("ibis.expr.types.generic", "Value", r"value\.as_table\(\)"),
+        ("lance.dataset", "SqlQuery", r"lambda: query\.to_stream_reader\(\)"),
     ):
         with pytest.raises(TypeError, match=rf"a Loader cannot read {module}\.{kind}: .*{advice}"):
             arrowdl.Loader(make_double(module, kind), 1)

@@ -21,6 +21,11 @@ DEEP = pa.table({"v": [{"a": 1}, {"a": None}]})
             {},
             ("x", None, 'field "x": the array of int64 has nulls, ', NULLS, "nulls"),
         ),
+        (
+            pa.table({"": [1, None]}),
+            {},
+            ("", None, 'field "": the array of int64 has nulls, ', NULLS, "nulls"),
+        ),
         (DEEP, {}, ("v", None, 'field "v": field "a": the array of int64', NULLS, "nulls")),
         (
             pa.table({"x": [1, None]}),

@@ -276,7 +276,10 @@ class Named:
         return f"<dtype: {self.name!r}>"
 
 
-NO_NUMBERS = ["string", "variant", "resource", "object", "str", "bytes", "String"]
+NO_NUMBERS = [
+    *("string", "variant", "resource", "object", "str", "bytes", "String"),
+    *("DT_STRING", "DT_RESOURCE", "DT_VARIANT", "string_ref", "pstring", "utf8", "PyObject"),
+]
 
 
 @pytest.mark.parametrize("name", NO_NUMBERS)

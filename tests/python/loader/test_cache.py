@@ -13,6 +13,7 @@ from typing import Any
 
 import arrowdl
 import fsspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
@@ -188,6 +189,32 @@ def test_what_cannot_be_decoded_is_not_kept(
     assert read() == list(range(ROWS))
     files.forget()
     assert read() == list(range(ROWS))
+
+
+@pytest.mark.parametrize("end", [64, 2**16])
+def test_what_only_checksums_show_is_not_kept(
+    files: CountedFiles, cache: dict[str, Any], monkeypatch: pytest.MonkeyPatch, end: int
+) -> None:
+    """The store answers with a value of another version, once."""
+    monkeypatch.setattr(footers, "_END_BYTES", end)
+    path = files.root / "a.parquet"
+    ids = np.arange(300)
+    plain: dict[str, Any] = {"compression": "none", "use_dictionary": False}
+    pq.write_table(pa.table({"id": ids}), path, write_page_checksum=True, **plain)
+    good = path.read_bytes()
+    bad = good.replace(ids[100:103].tobytes(), ids[[100, 200, 102]].tobytes())
+    for data in (bad, good):
+        path.write_bytes(data)
+        os.utime(path, (9, 9))
+        dataset = ds.dataset(["a.parquet"], filesystem=fs.PyFileSystem(files))
+        loader = arrowdl.Loader(dataset, 100, framework="numpy", **group(**cache))
+        if data is bad:
+            first = loader
+            with pytest.raises(OSError, match="CRC") as caught:
+                read_ids(loader)
+            told = caught.value.__notes__[0]
+            assert told.startswith("arrowdl.Loader cannot read 'a.parquet', row group 0")
+    assert read_ids(first) == read_ids(loader) == ids.tolist()
 
 
 def test_stays_within_its_bytes(files: CountedFiles, cache: dict[str, Any]) -> None:

@@ -144,6 +144,19 @@ def test_it_is_skipped_alone(path: Path) -> None:
         assert found == [*rows, *rows[:200], *rows[300:], *rows]
 
 
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_row_group_that_hides_all_of_its_rows(tmp_path: Path, source: str) -> None:
+    """Without rows by its footer, it would be passed over."""
+    for i in range(3):
+        write(tmp_path / "data" / f"{i}.parquet")
+    path = tmp_path / "data" / "1.parquet"
+    set_rows(path, 2, 0)
+    with pytest.raises(OSError, match=MESSAGE):
+        read(**SOURCES[source](path))
+    rows = read(**SOURCES[source](path), on_error="skip", max_skipped_rows=1000)
+    assert rows == [*range(ROWS), *range(ROWS)]
+
+
 def test_random_access_raises_it(path: Path) -> None:
     rows = arrowdl.Loader(path, 10, columns=["id"], framework="numpy").map_dataset()
     assert rows[199]["id"] == 199

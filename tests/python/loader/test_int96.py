@@ -167,5 +167,48 @@ def test_files_of_tables(path: str, fine: str, tmp_path: Path) -> None:
     assert open_file(path)["t"].cast(pa.int64()).to_pylist() == MICROSECONDS
     deleted = open_file(path, deleted=pa.array([1]))
     assert deleted["t"].cast(pa.int64()).to_pylist() == [MICROSECONDS[0], *MICROSECONDS[2:]]
-    with pytest.raises(OSError, match=r'ValueError: "t" of row group 1 of .*nanoseconds'):
+    with pytest.raises(OSError, match=r'OptionError: "t" of row group 1 of .*nanoseconds'):
         open_file(fine)
+
+
+MIXED = [("ns", None), ("ms", None), ("us", "UTC"), ("ns", "UTC")]
+
+
+@pytest.fixture(params=MIXED, ids=str)
+def mixed(request: pytest.FixtureRequest, path: str, tmp_path: Path) -> tuple[list[str], pa.Schema]:
+    """A file of INT64 timestamps and one of INT96, and the schema that both are read as."""
+    unit, zone = request.param
+    times = pa.array([1714979289123], pa.timestamp("ms"))
+    table = pa.table(
+        {"id": [9], "t": times.cast(pa.timestamp(unit)).cast(pa.timestamp(unit, zone))}
+    )
+    other = str(tmp_path / "int64.parquet")
+    pq.write_table(table, other)
+    return [other, path], pa.schema({"id": pa.int64(), "t": pa.timestamp("us", zone)})
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_files_that_mix_int96_with_other_times(
+    mixed: tuple[list[str], pa.Schema], order: int
+) -> None:
+    paths, schema = mixed
+    objects = [io.BytesIO(Path(path).read_bytes()) for path in paths]
+    for sources, name in ((paths, "t.parquet"), (objects, "BytesIO")):
+        message = rf'"t" is timestamp.*{name}.* has it as INT96.*coerce_int96_timestamp_unit="us"'
+        with pytest.raises(ValueError, match=message):
+            read(sources[::order])
+        assert len(list(arrowdl.Loader(sources[::order], 5, columns=["id"]))) == 1
+    dataset = ds.dataset(paths[::order], schema=schema, format=OF_MICROSECONDS)
+    both = [[1714979289123000], MICROSECONDS]
+    assert read(dataset) == [time for times in both[::order] for time in times]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_datasets_that_mix_int96_with_other_times_name_it(
+    mixed: tuple[list[str], pa.Schema], order: int
+) -> None:
+    dataset = ds.dataset(mixed[0][::order])
+    message = r'"t" of row group 0 of .*t\.parquet.* INT96 timestamps outside 1677 to 2262'
+    for options in ({}, {"filter": pc.field("id") >= 0}, {"decoder": "polars"}):
+        with pytest.raises(ValueError, match=message):
+            read(dataset, **options)

@@ -136,6 +136,23 @@ def test_what_is_no_row_number(rows: Any, error: type[Exception], text: str) -> 
     assert dataset[[1]]["id"].tolist() == [1]
 
 
+def test_items_without_a_length_are_not_row_numbers() -> None:
+    """Expressions of query libraries have an item for each number."""
+
+    class Expression:
+        number = 0
+
+        def __getitem__(self, key: object) -> Expression:
+            self.number += 1
+            assert self.number < 1000
+            return self
+
+    dataset = arrowdl.Loader(TABLE.select(["id"]), 8, framework="numpy").map_dataset()
+    for read in (dataset.__getitem__, dataset.__getitems__):
+        with pytest.raises(TypeError, match=r"row numbers of type .*Expression"):
+            read(Expression())
+
+
 def test_iterating_ends() -> None:
     dataset = arrowdl.Loader(TABLE.select(["id"]), 8, framework="numpy").map_dataset()
     assert [int(item["id"]) for item in dataset] == list(range(ROWS))

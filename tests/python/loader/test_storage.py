@@ -609,6 +609,22 @@ def gather(error: BaseException) -> str:
     return "\n".join(texts)
 
 
+@pytest.mark.parametrize("answer", [None, "text", [1, 2], {}, 3])
+def test_answers_that_are_not_bytes(answer: Any) -> None:
+    class Odd(MemoryFileSystem):  # type: ignore[misc]
+        store: dict[str, Any] = {"/a.parquet": io.BytesIO(PARQUET["b/k=1/1.parquet"])}  # noqa: RUF012
+
+        def cat_file(self, path: str, start: Any = None, end: Any = None, **kwargs: Any) -> Any:
+            return answer
+
+        def info(self, path: str, **kwargs: Any) -> dict[str, Any]:
+            return {"name": path, "type": "file", "size": len(self.store["/a.parquet"].getvalue())}
+
+    kind = type(answer).__name__
+    with pytest.raises(TypeError, match=rf"^Odd\.cat_file\(\) returned {kind} for .*a\.parquet'"):
+        load("a.parquet", filesystem=Odd(), retries=QUICK)
+
+
 class Leaky(MemoryFileSystem):  # type: ignore[misc]
     """Its errors tell its options."""
 

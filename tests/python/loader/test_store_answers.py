@@ -192,6 +192,22 @@ def test_a_deadline_ends_an_answer_that_drips(store: Any) -> None:
         read(loader)
 
 
+def test_pyarrow_opens_nothing_while_an_answer_drips() -> None:
+    ids = pa.table({"id": np.random.default_rng(0).permutation(100_000)})
+    pq.write_table(ids, data := io.BytesIO())
+    with run_store({"bucket/a.parquet": data.getvalue()}) as store:
+        loader = load("s3://bucket/a.parquet", store, retries=SLOW)
+        other = load("s3://bucket/a.parquet", store)
+        store.schedule = Schedule(0, 1.0, ("drip",))
+        with pytest.raises(OSError, match="did not end within 1 s"):
+            read(loader)
+        store.schedule = Schedule(0, 0.0)
+        with pytest.raises(OSError, match="opening the file system of 's3://bucket/") as caught:
+            load("s3://bucket/a.parquet", store, retries=SLOW)
+        assert "a request to S3 goes on after its deadline" in caught.value.__notes__[0]
+        assert read(other) == ids["id"].to_pylist()
+
+
 class EndedLists(MemoryStore):
     """Some lists end after their first page: the answer for the next one was empty."""
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import arrowdl
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -464,6 +465,13 @@ def test_what_a_library_says_that_it_takes_may_not_be_refused() -> None:
     assert {finding.case for finding in report.errors if finding.rule.id == "from-arrow-reads"} == {
         "strings"
     }
+
+
+def test_arrays_in_the_place_of_values_are_wrong_values() -> None:
+    report = check_arrow_consumer(pa.array, read=lambda rows: [np.array([1, 2])] * len(rows))
+    assert report.errors
+    for error in report.errors:
+        assert error.seen.startswith("reads [array"), str(error)
 
 
 def test_wrong_values_of_types_that_are_not_named_are_errors() -> None:

@@ -136,6 +136,24 @@ def test_the_shape_of_a_result_may_be_a_method() -> None:
     assert report.errors == (), str(report)
 
 
+class OddShape(Good):
+    """Its results have something else that is called shape."""
+
+    def __init__(self, shape: Any) -> None:
+        self.shape = shape
+
+    def __call__(self, x: Any, *, copy: bool | None = None) -> Any:
+        result = super().__call__(x, copy=copy)
+        result.shape = self.shape
+        return result
+
+
+@pytest.mark.parametrize("shape", ["2x3", 6, None, lambda: 1 / 0], ids=type)
+def test_the_shape_of_a_result_may_be_something_else(shape: Any) -> None:
+    report = check(OddShape(shape))
+    assert report.errors == (), str(report)
+
+
 # ---------------------------------------------------------------------------
 # Wrong ones
 

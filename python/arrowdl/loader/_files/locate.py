@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl.loader._schema.fields import has_column
@@ -49,10 +49,24 @@ def find_damage(
 
 def drop_kept(fragment: ds.Fragment) -> None:
     """Drop what is kept of a file that cannot be decoded, of a file system of ours."""
-    handler = getattr(getattr(fragment, "filesystem", None), "handler", None)
-    forget = getattr(handler, "forget", None)
-    if forget is not None:
+    if (forget := _find_forget(fragment)) is not None:
         forget(fragment.path)
+
+
+def _find_forget(fragment: ds.Fragment) -> Callable[[str], None] | None:
+    handler = getattr(getattr(fragment, "filesystem", None), "handler", None)
+    return getattr(handler, "forget", None)
+
+
+def _scan(fragment: ds.Fragment, schema: pa.Schema, columns: Any) -> ds.Scanner:
+    """Scan a fragment as it was read: over a network, the checksums of pages are compared."""
+    import pyarrow.dataset as ds
+
+    options: dict[str, Any] = {"columns": columns}
+    if hasattr(fragment, "row_groups") and _find_forget(fragment) is not None:
+        checks = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+        options["fragment_scan_options"] = checks
+    return fragment.scanner(schema, **options)
 
 
 def _describe_damage(
@@ -97,7 +111,7 @@ def _can_open(fragment: ds.Fragment) -> bool:
 def _can_read(fragment: ds.Fragment, schema: pa.Schema, columns: list[str], filter: Any) -> bool:
     try:
         scanned = columns if filter is None else add_mask(columns, filter, schema)
-        for _ in fragment.scanner(schema, columns=scanned).scan_batches():
+        for _ in _scan(fragment, schema, scanned).scan_batches():
             pass
     except Exception:
         return False
@@ -113,7 +127,7 @@ def _check_filter(fragment: ds.Fragment, schema: pa.Schema, filter: Any, name: s
     needed = find_columns(schema.names, [], filter)
     columns = [name for name in schema.names if name in needed]
     try:
-        for batch in fragment.scanner(schema, columns=columns).to_batches():
+        for batch in _scan(fragment, schema, columns).to_batches():
             apply_filter(pa.table(batch), filter)
     except OptionError as error:
         error.add_note(f"while arrowdl.Loader read {name}")
@@ -134,7 +148,7 @@ def _check_type(fragment: ds.Fragment, schema: pa.Schema, column: str, name: str
         return
     type = schema.field(column).type
     try:
-        for batch in fragment.scanner(file_schema, columns=[column]).to_batches():
+        for batch in _scan(fragment, file_schema, [column]).to_batches():
             try:
                 batch.column(0).cast(type)
             except pa.ArrowException as error:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._open.paths import open_paths
 from arrowdl.loader._parquet.counted import count_groups, refuse
-from arrowdl.loader._parquet.int96 import UNIT, check_digits, list_int96
+from arrowdl.loader._parquet.int96 import UNIT, check_digits, explain_int96, list_int96
 from arrowdl.loader._parquet.scans import naming_files
 from arrowdl.loader._schema.filters import apply_filter, check_filter, find_columns
 from arrowdl.loader._schema.unify import (
@@ -25,6 +26,7 @@ from arrowdl.loader._sources.table import TableSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 _PARQUET, _IPC_FILE, _IPC_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 
@@ -80,10 +82,21 @@ def read_tables(objects: Sequence[Any], columns: list[str] | None, filter: Any) 
         with naming_files([repr(obj)]):
             tables.append(_read_table(obj, columns, filter))
     schemas = [(repr(obj), table.schema) for obj, table in zip(objects, tables, strict=True)]
-    unified = unify_schemas(schemas, choose_read(columns, filter))
+    explain = partial(explain_int96, _read_footers(objects))
+    unified = unify_schemas(schemas, choose_read(columns, filter), explain)
     empty = pa.Table.from_batches([make_empty(unified.schema)])  # see map_files
     whole = [read_alike(table, unified) for table in (empty, *tables)]
     return apply_filter(pa.concat_tables(whole, promote_options="default"), filter)
+
+
+def _read_footers(objects: Sequence[Any]) -> Iterator[tuple[str, pq.ParquetSchema]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for obj in objects:
+        data = _read_bytes(obj)
+        if bytes(data[: len(_PARQUET)]) == _PARQUET:
+            yield repr(obj), pq.ParquetFile(pa.BufferReader(data)).schema
 
 
 def _read_table(obj: Any, columns: list[str] | None, filter: Any) -> pa.Table:

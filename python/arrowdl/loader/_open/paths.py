@@ -14,7 +14,7 @@ from arrowdl.loader._files.folder_keys import add_keys, find_keys, note_differen
 from arrowdl.loader._files.footers import Footer, read_footers
 from arrowdl.loader._files.stamps import FileStamps
 from arrowdl.loader._ipc.mapped import MappedSource, map_files
-from arrowdl.loader._parquet.int96 import make_parquet_format
+from arrowdl.loader._parquet.int96 import explain_int96, make_parquet_format
 from arrowdl.loader._parquet.open_dataset import open_files
 from arrowdl.loader._schema.unify import (
     check_names,
@@ -238,9 +238,11 @@ def _make_dataset(
     schemas = [schema for dataset in datasets for schema in list_schemas(dataset, alike)]
     for dataset in datasets:
         note_differences(dataset)
+    fragments = [fragment for dataset in datasets for fragment in dataset.get_fragments()]
+    footers = ((file.path, file.metadata.schema) for file in fragments if kind == "parquet")
     return ds.FileSystemDataset(
-        [fragment for dataset in datasets for fragment in dataset.get_fragments()],
-        unify_schemas(schemas, is_read).schema,
+        fragments,
+        unify_schemas(schemas, is_read, partial(explain_int96, footers)).schema,
         datasets[0].format,
         datasets[0].filesystem,
     )

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._files.locate import split_row_groups
+from arrowdl.loader._skipped import OptionError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,6 +17,17 @@ if TYPE_CHECKING:
 _FIRST, _LAST = -(2**63 // 1000) + 1, 2**63 // 1000 - 1
 _FORMAT = "pyarrow.dataset.dataset(path, format=pyarrow.dataset.ParquetFileFormat("
 UNIT = "us"
+
+
+def explain_int96(files: Iterable[tuple[str, pq.ParquetSchema]], name: str) -> str:
+    """Say which of the files has INT96 timestamps in a column; empty if none has."""
+    path = next((path for path, schema in files if list_int96(schema, [name])), None)
+    if path is None:
+        return ""
+    return (
+        f" ({path!r} has it as INT96, which a Loader reads as timestamp[{UNIT}], and a dataset by "
+        f'format=pyarrow.dataset.ParquetFileFormat(coerce_int96_timestamp_unit="{UNIT}"))'
+    )
 
 
 def make_parquet_format() -> ds.ParquetFileFormat:
@@ -35,14 +47,14 @@ def list_int96(schema: pq.ParquetSchema, names: Iterable[str]) -> list[str]:
 
 
 def check_digits(where: str, micros: pa.Table, nanos: pa.Table) -> None:
-    """Raise ValueError if INT96 timestamps have digits that microseconds lack."""
+    """Raise OptionError if INT96 timestamps have digits that microseconds lack."""
     import pyarrow.compute as pc
 
     for name in micros.column_names:
         for one, other in zip(_list_times(micros[name]), _list_times(nanos[name]), strict=True):
             # Both wrap alike, and no other digits give the same 64 bits.
             if pc.all(pc.equal(pc.multiply(one, 1000), other)).as_py() is False:
-                raise ValueError(
+                raise OptionError(
                     f'"{name}" of {where} has INT96 timestamps with nanoseconds, which a Loader '
                     "reads as microseconds: give it a dataset that keeps them, "
                     f'{_FORMAT}coerce_int96_timestamp_unit="ns")), or leave the column out, '
@@ -57,7 +69,7 @@ def _check_years(where: str, micros: pa.Table) -> None:
         for times in _list_times(micros[name]):
             low, high = pc.min_max(times).values()
             if low.is_valid and not _FIRST <= low.as_py() <= high.as_py() <= _LAST:
-                raise ValueError(
+                raise OptionError(
                     f'"{name}" of {where} has INT96 timestamps outside 1677 to 2262, and the '
                     "dataset reads them as nanoseconds, which wrap there: give the Loader the "
                     f'paths, or {_FORMAT}coerce_int96_timestamp_unit="us")); or leave the column '
@@ -111,7 +123,7 @@ class Int96Check:
         columns: Container[str],  # the whole columns of the files that are read
         options: Any,  # of the scanner; its ``fragment_scan_options`` are used, if it has them
     ) -> None:
-        """Raise ValueError if values of `columns` cannot be read as they are."""
+        """Raise OptionError if values of `columns` cannot be read as they are."""
         for fragment in fragments:
             if not hasattr(fragment, "row_groups"):
                 continue

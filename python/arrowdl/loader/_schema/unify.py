@@ -21,6 +21,11 @@ def is_any(name: str) -> bool:
     return True
 
 
+def explain_nothing(name: str) -> str:
+    """Stands in for what adds to the error about a column."""
+    return ""
+
+
 def check_names(path: str, schema: pa.Schema, is_read: Callable[[str], bool] = is_any) -> pa.Schema:
     """Return the columns that have a name of their own; raise ValueError if others are read."""
     import pyarrow as pa
@@ -91,6 +96,7 @@ class Unified(NamedTuple):
 def unify_schemas(
     schemas: Sequence[tuple[str, pa.Schema]],  # path and schema of each file
     is_read: Callable[[str], bool] = is_any,  # whether a column is read
+    explain: Callable[[str], str] = explain_nothing,  # adds to the error about a column
 ) -> Unified:
     """Return the columns of all files; a column that is not read may have several types.
 
@@ -113,8 +119,9 @@ def unify_schemas(
             if is_read(name):
                 raise ValueError(
                     f'{path!r} has other types than {first!r} and the files after it: "{name}" is '
-                    f"{schema.field(name).type} and {unified.field(name).type}. Leave it out with "
-                    "columns=, or give a pyarrow dataset with the schema that all files are read as"
+                    f"{schema.field(name).type} and {unified.field(name).type}{explain(name)}. "
+                    "Leave it out with columns=, or give a pyarrow dataset with the schema that "
+                    "all files are read as"
                 )
         drifted |= differing
         unified = pa.unify_schemas([unified, _leave_out(schema, differing)])

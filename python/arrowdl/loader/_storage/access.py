@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._settings.retries import Retries
 from arrowdl.loader._settings.storage import is_of_fsspec
+from arrowdl.loader._storage.attempts import count_late
 from arrowdl.loader._storage.disk_cache import DiskCache
 from arrowdl.loader._storage.readers import Stamp
-from arrowdl.loader._storage.retries import call_with_retries
+from arrowdl.loader._storage.retries import RetriedError, call_with_retries
 from arrowdl.loader._storage.secrets import Secrets, find_secrets
 from arrowdl.loader._storage.urls import (
     SCHEMES,
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
     from arrowdl.loader._storage.stores import Store
 
+_WAITS = (
+    "a request to S3 goes on after its deadline, and pyarrow opens no other file system of S3 "
+    "until it ends: start the program again, or give Storage(filesystem=) one that is open"
+)
 _TWICE = "two URLs are {!r} without their signatures: give each file once, with one of them"
 
 
@@ -150,7 +155,13 @@ class Access:
         ):
             options = options.get(scheme, {})
         what = f"opening the file system of {describe_url(url)!r}"
-        return call_with_retries(self.retries or Retries(), what, lambda: open_store(url, options))
+        retries, open_it = self.retries or Retries(), lambda: open_store(url, options)
+        try:
+            return call_with_retries(retries, what, open_it)
+        except RetriedError as error:
+            if scheme == "s3" and count_late() > 1:  # this one, and another
+                error.add_note(_WAITS)
+            raise
 
 
 def _name(store: Store, url: str) -> str:

@@ -96,6 +96,16 @@ class _Threads:
         self._lock = threading.Lock()
         self._idle: list[SimpleQueue[_Attempt | None]] = []
         self._is_closed = False
+        self._late: list[_Attempt] = []
+
+    def note_late(self, attempt: _Attempt) -> None:
+        """Note a request that goes on after its deadline."""
+        with self._lock:
+            self._late = [*filter(_is_running, self._late), attempt]
+
+    def count_late(self) -> int:
+        """Count the requests that go on after their deadline."""
+        return sum(map(_is_running, self._late))
 
     def start(self, attempt: _Attempt) -> None:
         """Run a request; in this thread if the system has no room for another one."""
@@ -144,7 +154,16 @@ class _Threads:
             self._idle.clear()
 
 
+def _is_running(attempt: _Attempt) -> bool:
+    return not attempt.is_answered
+
+
 _THREADS = _Threads()
+
+
+def count_late() -> int:
+    """Count the requests of this process that go on after their deadline."""
+    return _THREADS.count_late()
 
 
 def call_within(seconds: float, function: Callable[[], T]) -> T:
@@ -166,4 +185,5 @@ def call_within(seconds: float, function: Callable[[], T]) -> T:
             attempt.error = None  # no cycle
     if attempt.done.is_set():
         raise ExitError("the program ends: nothing more is read")
+    _THREADS.note_late(attempt)
     raise TimeUpError(attempt.describe())

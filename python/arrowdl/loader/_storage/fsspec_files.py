@@ -143,9 +143,15 @@ class _FsspecReader:
             data = data[offset:stop]
         return bytes(data)
 
-    def _ask(self, start: int, stop: int) -> bytes:
-        data: bytes = _call(self._filesystem.cat_file, self._path, start=start, end=stop)
-        return data
+    def _ask(self, start: int, stop: int) -> bytes | memoryview:
+        data = _call(self._filesystem.cat_file, self._path, start=start, end=stop)
+        try:
+            return memoryview(data).cast("B")
+        except TypeError:
+            raise TypeError(
+                f"{type(self._filesystem).__name__}.cat_file() returned {type(data).__name__} for "
+                f"{self._path!r}: it has to return bytes"
+            ) from None
 
     def close(self) -> None:
         """Nothing is open between requests."""
