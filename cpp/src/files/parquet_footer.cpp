@@ -215,17 +215,6 @@ bool is_int64(const ThriftReader::Field& field, int64_t id) {
   return field.id == id && field.type == Wire::kInt64;
 }
 
-/// Reads a ColumnChunk; false if the footer is a separate file, whose chunks name theirs.
-bool read_chunk(ThriftReader& input) {
-  constexpr int64_t kFilePath = 1;
-  bool names_file = false;
-  read_struct(input, [&](const ThriftReader::Field& field) {
-    names_file = names_file || field.id == kFilePath;
-    return false;
-  });
-  return !names_file;
-}
-
 /// Calls `read` for each item of a list of structs. Returns whether this is one, and all are valid.
 template <typename Read>
 bool read_structs(ThriftReader& input, const ThriftReader::Field& field, const Read& read) {
@@ -238,14 +227,88 @@ bool read_structs(ThriftReader& input, const ThriftReader::Field& field, const R
   return !input.failed();
 }
 
-bool read_row_group(ThriftReader& input, ParquetFooter* footer) {
+/// Which leaves of a schema are within lists: the SchemaElements are in the order of a walk.
+class Leaves {
+ public:
+  bool read(ThriftReader& input) {
+    enum : int64_t { kRepetitionType = 3, kNumChildren = 5 };
+    constexpr int64_t kRepeated = 2;
+    int64_t repetition = 0;
+    int64_t children = 0;
+    read_struct(input, [&](const ThriftReader::Field& field) {
+      if (field.type != Wire::kInt32) return false;
+      if (field.id == kRepetitionType) {
+        repetition = input.read_int();
+      } else if (field.id == kNumChildren) {
+        children = input.read_int();
+      } else {
+        return false;
+      }
+      return true;
+    });
+    const bool is_root = !has_root_;
+    has_root_ = true;
+    while (!open_.empty() && open_.back().left == 0) open_.pop_back();
+    if (children < 0 || (!is_root && open_.empty())) return false;
+    const bool is_repeated = !is_root && (open_.back().is_repeated || repetition == kRepeated);
+    if (!is_root) --open_.back().left;
+    if (children > 0) open_.push_back({children, is_repeated});
+    if (children == 0 && !is_root) repeated_.push_back(is_repeated);
+    return true;
+  }
+
+  size_t size() const noexcept { return repeated_.size(); }
+  bool is_repeated(size_t i) const { return repeated_[i]; }
+
+ private:
+  struct Group {
+    int64_t left;  // children to come
+    bool is_repeated;
+  };
+
+  std::vector<Group> open_;
+  std::vector<bool> repeated_;
+  bool has_root_ = false;
+};
+
+/// Reads a ColumnChunk; returns the number of its values, -1 if it is of another file or unknown.
+int64_t read_chunk(ThriftReader& input) {
+  enum : int64_t { kFilePath = 1, kMetadata = 3, kNumValues = 5 };
+  int64_t values = -1;
+  bool names_file = false;
+  read_struct(input, [&](const ThriftReader::Field& field) {
+    names_file = names_file || field.id == kFilePath;
+    if (field.id != kMetadata || field.type != Wire::kStruct) return false;
+    read_struct(input, [&](const ThriftReader::Field& part) {
+      if (!is_int64(part, kNumValues)) return false;
+      values = input.read_int();
+      return true;
+    });
+    return true;
+  });
+  return names_file ? -1 : values;
+}
+
+/// A column has a value for each row, or some more within lists.
+bool fit_rows(const std::vector<int64_t>& values, const Leaves& leaves, int64_t rows) {
+  if (values.size() != leaves.size()) return false;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] < rows || (values[i] > rows && !leaves.is_repeated(i))) return false;
+  }
+  return true;
+}
+
+bool read_row_group(ThriftReader& input, const Leaves& leaves, ParquetFooter* footer) {
   enum : int64_t { kColumns = 1, kTotalByteSize = 2, kNumRows = 3 };
   int64_t rows = -1;
   int64_t nbytes = -1;
-  bool is_valid = true;
+  std::vector<int64_t> values;
   read_struct(input, [&](const ThriftReader::Field& field) {
     if (field.id == kColumns) {
-      is_valid = read_structs(input, field, [&] { return read_chunk(input); });
+      const bool is_valid = read_structs(input, field, [&] {
+        values.push_back(read_chunk(input));
+        return true;
+      });
       if (!is_valid) input.fail();
     } else if (is_int64(field, kTotalByteSize)) {
       nbytes = input.read_int();
@@ -258,7 +321,7 @@ bool read_row_group(ThriftReader& input, ParquetFooter* footer) {
   });
   footer->rows.push_back(rows);
   footer->nbytes.push_back(nbytes);
-  return is_valid && rows >= 0 && nbytes >= 0;
+  return rows >= 0 && nbytes >= 0 && fit_rows(values, leaves, rows);
 }
 
 std::string_view between(const uint8_t* begin, const uint8_t* end) {
@@ -291,17 +354,19 @@ std::optional<ParquetFooter> read_footer(ThriftReader& input) {
   };
   ParquetFooter footer;
   std::string_view columns;
+  Leaves leaves;
   int64_t rows = -1;
   bool is_valid = true;
   read_struct(input, [&](const ThriftReader::Field& field) {
     if (field.id == kSchema) {
       const uint8_t* const begin = input.position();
-      input.skip(field.type);
+      is_valid = read_structs(input, field, [&] { return leaves.read(input); });
       columns = between(begin, input.position());
     } else if (is_int64(field, kNumRows)) {
       rows = input.read_int();
     } else if (field.id == kRowGroups) {
-      is_valid = read_structs(input, field, [&] { return read_row_group(input, &footer); });
+      const auto read = [&] { return read_row_group(input, leaves, &footer); };
+      is_valid = read_structs(input, field, read);
     } else if (field.id == kKeyValues) {
       is_valid = read_structs(input, field, [&] { return read_key_value(input, &footer.schema); });
     } else {

@@ -54,28 +54,33 @@ constexpr int kWireInt32 = 5;
 constexpr int kWireBinary = 8;
 constexpr int kWireStruct = 12;
 
-/// A column chunk with its place alone, or the name of a file.
-std::vector<uint8_t> make_chunk(bool names_file) {
+/// A column chunk with its number of values, and the name of a file.
+std::vector<uint8_t> make_chunk(int64_t values, bool names_file) {
   FooterWriter writer;
   if (names_file) writer.field(1, kWireBinary).text("other.parquet");
-  return writer.int64(names_file ? 1 : 2, 4).stop().bytes();
+  writer.field(names_file ? 2 : 3, kWireStruct).int64(5, values).stop();
+  return writer.stop().bytes();
 }
 
-std::vector<uint8_t> make_group(int64_t rows, int64_t nbytes, bool names_file = false) {
+std::vector<uint8_t> make_group(int64_t rows, int64_t nbytes, bool names_file = false,
+                                int64_t values = -1) {
   FooterWriter writer;
-  writer.list(1, 1, kWireStruct).append(make_chunk(names_file));
+  writer.list(1, 1, kWireStruct).append(make_chunk(values < 0 ? rows : values, names_file));
   return writer.int64(1, nbytes).int64(1, rows).stop().bytes();
 }
 
-FooterWriter begin_footer(const std::string& column = "x") {
+/// With the schema: a root with one column, of a list if `repetition` is 2.
+FooterWriter begin_footer(const std::string& column = "x", int64_t repetition = 1) {
   FooterWriter writer;
   writer.field(1, kWireInt32).number(2);
-  writer.list(1, 1, kWireStruct).field(4, kWireBinary).text(column).stop();
+  writer.list(1, 2, kWireStruct).field(5, kWireInt32).number(1).stop();
+  writer.field(3, kWireInt32).number(repetition).field(1, kWireBinary).text(column).stop();
   return writer;
 }
 
-std::vector<uint8_t> make_footer(int64_t total, const std::vector<std::vector<uint8_t>>& groups) {
-  FooterWriter writer = begin_footer();
+std::vector<uint8_t> make_footer(int64_t total, const std::vector<std::vector<uint8_t>>& groups,
+                                 int64_t repetition = 1) {
+  FooterWriter writer = begin_footer("x", repetition);
   writer.int64(1, total).list(1, groups.size(), kWireStruct);
   for (const std::vector<uint8_t>& group : groups) writer.append(group);
   return writer.stop().bytes();
@@ -123,6 +128,15 @@ TEST(ParquetFooter, RefusesNumbersThatContradictEachOther) {
   EXPECT_FALSE(parse_footer(make_footer(-2, {make_group(-2, 70)})));
   EXPECT_FALSE(parse_footer(make_footer(7, {make_group(7, -1)})));
   EXPECT_FALSE(parse_footer(make_footer(-2, {make_group(INT64_MAX, 1), make_group(INT64_MAX, 1)})));
+}
+
+TEST(ParquetFooter, RefusesColumnsWithOtherNumbersOfValues) {
+  EXPECT_TRUE(parse_footer(make_footer(7, {make_group(7, 70, false, 7)})));
+  EXPECT_FALSE(parse_footer(make_footer(7, {make_group(7, 70, false, 6)})));
+  EXPECT_FALSE(parse_footer(make_footer(7, {make_group(7, 70, false, 8)})));
+  EXPECT_FALSE(parse_footer(make_footer(0, {make_group(0, 70, false, 8)})));
+  EXPECT_TRUE(parse_footer(make_footer(7, {make_group(7, 70, false, 8)}, 2)));
+  EXPECT_FALSE(parse_footer(make_footer(7, {make_group(7, 70, false, 6)}, 2)));
 }
 
 TEST(ParquetFooter, RefusesColumnsOfAnotherFile) {

@@ -157,6 +157,20 @@ def test_a_row_group_that_hides_all_of_its_rows(tmp_path: Path, source: str) -> 
     assert rows == [*range(ROWS), *range(ROWS)]
 
 
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("column", [0, 1])
+def test_a_column_with_more_values_than_rows(tmp_path: Path, source: str, column: int) -> None:
+    """A scan drops those that are too many."""
+    for i in range(3):
+        write(tmp_path / "data" / f"{i}.parquet")
+    path = tmp_path / "data" / "1.parquet"
+    take_column(path, LAST, column, 2)
+    with pytest.raises(
+        OSError, match=r"1\.parquet', row group 6 has 100 rows, and its footer says 40"
+    ):
+        read(**SOURCES[source](path))
+
+
 def test_random_access_raises_it(path: Path) -> None:
     rows = arrowdl.Loader(path, 10, columns=["id"], framework="numpy").map_dataset()
     assert rows[199]["id"] == 199

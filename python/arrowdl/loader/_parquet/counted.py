@@ -234,18 +234,17 @@ def list_counts(fragments: Iterable[ds.Fragment]) -> list[int]:
 
 def count_groups(metadata: pq.FileMetaData, groups: Iterable[int], name: str) -> list[int]:
     """List the rows of row groups of a file; see `list_counts`."""
-    flat = _find_flat(metadata.schema)
+    flat = _list_flat(metadata.schema)
     counts = []
     for number in groups:
         group = metadata.row_group(number)
-        values = 0 if flat is None else group.column(flat).num_values
+        values = max((group.column(i).num_values for i in flat), default=0)
         if values > group.num_rows:
             raise refuse(f"{name}, row group {number}", values, group.num_rows)
         counts.append(group.num_rows)
     return counts
 
 
-def _find_flat(schema: Any) -> int | None:
-    """Return the first column that has as many values as rows; None if all are lists."""
-    leaves = map(schema.column, range(len(schema)))
-    return next((i for i, leaf in enumerate(leaves) if not leaf.max_repetition_level), None)
+def _list_flat(schema: Any) -> list[int]:
+    """List the columns that have as many values as rows: those that are not within lists."""
+    return [i for i in range(len(schema)) if not schema.column(i).max_repetition_level]
