@@ -16,10 +16,8 @@ import modin.pandas as mpd
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.interchange
 from arrowdl import debug
 from helpers.protocols import TABLE
-from modin.pandas.io import from_dataframe
 
 COLUMNS: dict[str, Any] = {
     "int": [1, 2, 3],
@@ -93,38 +91,10 @@ def test_a_table_of_pyarrow_by_its_frame() -> None:
     assert pa.array(arrowdl.from_arrow(exchange)).to_pylist() == table.to_pylist()
 
 
-def test_modin_reads_an_array() -> None:
-    """The frame of RAPIDS' article on the protocol in cuDF."""
-    batch = pa.record_batch(
-        {
-            "int": pa.array([1000, 2, 300, None]),
-            "uint8": pa.array([0, 128, 255, 25], pa.uint8()),
-            "float": pa.array([None, 2.5, None, 10]),
-            "bool": pa.array([True, None, False, True]),
-            "string": pa.array(["hello", "", None, "always TRUE."]),
-            "categorical": pa.array(["a", "b", "a", "a"]).dictionary_encode(),
-        }
-    )
-    frame = from_dataframe(arrowdl.from_arrow(batch))
-    assert isinstance(frame, mpd.DataFrame)
-    assert frame["bool"].tolist() == [True, False, False, True]  # modin's own bools have no null
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if name == "bool":
-            continue
-        values = frame[name]
-        assert values.isna().tolist() == column.is_null().to_pylist(), name
-        assert values.dropna().tolist() == column.drop_null().to_pylist(), name
-
-
 def test_an_index_is_not_left_behind_silently() -> None:
     frame = mpd.DataFrame({"x": [1, 2]}, index=["a", "b"])
     with pytest.warns(UserWarning, match=r"modin\.index"):
         arrowdl.from_arrow(frame)
-
-
-def test_pyarrow_reads_what_came_from_modin() -> None:
-    array = arrowdl.from_arrow(mpd.DataFrame({"x": [1.5, None]}))
-    assert pyarrow.interchange.from_dataframe(array)["x"].to_pylist() == [1.5, None]
 
 
 def test_the_table_of_the_documentation_says_so() -> None:

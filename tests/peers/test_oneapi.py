@@ -752,24 +752,6 @@ def test_a_frame_of_usm_buffers_is_taken_before_its_data_exists(queue: Any) -> N
     assert len(copied.field("s").values) == 2 * ROWS
 
 
-def test_a_frame_is_given_on_its_device(queue: Any) -> None:
-    columns = usm_columns(queue)
-    array = arrowdl.from_arrow(MadeFrame(columns))
-    frame = array.__dataframe__(allow_copy=False)
-    buffers = frame.get_column(1).get_buffers()
-    assert buffers["data"][0].bufsize == 2 * ROWS  # as the last offset on the device says
-    assert values_of(dpt.from_dlpack(buffers["data"][0])).tobytes() == b"ab" * ROWS
-    assert values_of(dpt.from_dlpack(buffers["offsets"][0]))[-1] == 2 * ROWS
-    data = frame.get_column(0).get_buffers()["data"][0]
-    shared = dpt.from_dlpack(data)
-    assert shared.usm_data._pointer == columns["x"].buffers["data"][0].array.usm_data._pointer
-    with pytest.raises(BufferError, match="which the host cannot read"):
-        data.ptr  # noqa: B018
-    copied = array.__dataframe__().get_column(1).get_buffers()["data"][0]
-    assert copied.__dlpack_device__() == data.__dlpack_device__()
-    assert ctypes.string_at(copied.ptr, copied.bufsize) == b"ab" * ROWS
-
-
 def test_a_buffer_that_does_not_say_its_queue_is_refused() -> None:
     columns = usm_columns(make_queue())
     del columns["x"].buffers["data"][0].sycl_queue

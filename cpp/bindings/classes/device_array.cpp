@@ -296,7 +296,6 @@ PyMethodDef methods[] = {
     {"__dlpack__", as_method(dlpack), kFastCall, array_docs::kDlpack},
     {"__dlpack_device__", as_method(dlpack_device), METH_NOARGS, array_docs::kDlpackDevice},
     {"__array__", as_method(array_method), kFastCall, array_docs::kArray},
-    {"__dataframe__", as_method(dataframe), kFastCall, array_docs::kDataFrame},
     {"_repr_html_", as_method(repr_html), METH_NOARGS, array_docs::kReprHtml},
     {"__copy__", as_method(copy_shallow), METH_NOARGS, array_docs::kCopy},
     {"__deepcopy__", as_method(copy_deep), METH_O, array_docs::kDeepCopy},

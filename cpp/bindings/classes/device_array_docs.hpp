@@ -254,34 +254,6 @@ TypeError
 ValueError
     ``copy=False``, and a copy is needed.)";
 
-constexpr const char* kDataFrame = R"(__dataframe__($self, nan_as_null=False, allow_copy=True)
---
-
-Dataframe interchange protocol: return a frame with the fields of a struct as its columns.
-
-Numbers, booleans, dates, times, strings and dictionaries are shared, on any device. String views
-are gathered. ``ptr`` of a buffer that the host cannot read is the address of a host copy; its
-``__dlpack__`` exports the memory on the device.
-
-Parameters
-----------
-nan_as_null : bool
-    Only False: the protocol deprecates True.
-allow_copy : bool
-    False raises BufferError where exporting a column, or ``ptr`` of a buffer, needs a copy.
-
-Returns
--------
-object
-    A frame of the protocol, which shares the memory and keeps it alive.
-
-Raises
-------
-TypeError
-    The array is not a struct.
-BufferError
-    ``nan_as_null=True``. Accessing a column raises it if the protocol lacks the column's type.)";
-
 constexpr const char* kReprHtml = R"(_repr_html_($self, /)
 --
 

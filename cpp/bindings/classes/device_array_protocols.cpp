@@ -1,4 +1,4 @@
-// Exports a DeviceArray as a NumPy array, a frame and an array interface.
+// Exports a DeviceArray as a NumPy array and an array interface.
 #include "classes/device_array_protocols.hpp"
 
 #include "export/array_interface.hpp"
@@ -16,7 +16,6 @@ namespace py = pybind11;
 py::handle or_none(PyObject* value) { return value == nullptr ? Py_None : value; }
 
 const Parameters<2> array_parameters("__array__", {"dtype", "copy"}, 2);
-const Parameters<2> dataframe_parameters("__dataframe__", {"nan_as_null", "allow_copy"}, 2);
 
 }  // namespace
 
@@ -25,20 +24,6 @@ PyObject* array_method(PyObject* self, PyObject* const* args, Py_ssize_t n,
   return guarded([&] {
     const auto [dtype, copy] = array_parameters.read(args, n, names);
     return find_hook(Hook::kToArray)(py::handle(self), or_none(dtype), or_none(copy))
-        .release()
-        .ptr();
-  });
-}
-
-PyObject* dataframe(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
-  return guarded([&] {
-    const auto [nan_as_null, allow_copy] = dataframe_parameters.read(args, n, names);
-    const bool is_nan_null = nan_as_null != nullptr && read_bool("nan_as_null", nan_as_null);
-    const bool may_copy = allow_copy == nullptr || read_bool("allow_copy", allow_copy);
-    py::list chunks;
-    chunks.append(py::handle(self));
-    return find_hook(Hook::kMakeDataFrame)(chunks, py::arg("nan_as_null") = is_nan_null,
-                                           py::arg("allow_copy") = may_copy)
         .release()
         .ptr();
   });

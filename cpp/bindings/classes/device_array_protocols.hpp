@@ -8,8 +8,6 @@ namespace arrowdl::python {
 /// `__array__`
 PyObject* array_method(PyObject* self, PyObject* const* args, Py_ssize_t n,
                        PyObject* names) noexcept;
-/// `__dataframe__`
-PyObject* dataframe(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept;
 
 PyObject* get_cuda_array_interface(PyObject* self, void*) noexcept;
 PyObject* get_sycl_usm_array_interface(PyObject* self, void*) noexcept;

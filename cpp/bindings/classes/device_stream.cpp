@@ -340,19 +340,6 @@ py::object make_schema(DeviceStream& self) {
   return py::cast(Schema(copy_schema(*self.schema().schema.get())));
 }
 
-/// A frame can be read again and a stream cannot: all of its arrays become the frame's chunks.
-py::object make_dataframe(DeviceStream& self, bool nan_as_null, bool allow_copy) {
-  Chunks chunks = self.consume([](OwnedStream&& stream) {
-    const OwnedStream source = std::move(stream);
-    return read_stream(*source);
-  });
-  if (chunks.arrays.empty()) chunks.arrays.push_back(make_empty(chunks.schema));
-  py::list arrays;
-  for (DeviceArray& array : chunks.arrays) arrays.append(wrap(std::move(array)));
-  return find_hook(Hook::kMakeDataFrame)(arrays, py::arg("nan_as_null") = nan_as_null,
-                                         py::arg("allow_copy") = allow_copy);
-}
-
 py::object stream_arrow_c_schema(DeviceStream& self) {
   return make_schema(self).attr("__arrow_c_schema__")();
 }
@@ -384,8 +371,6 @@ void define_protocols(py::class_<DeviceStream>& type) {
            stream_docs::kArrowCStream)
       .def("__arrow_c_device_stream__", &arrow_c_device_stream,
            py::arg("requested_schema") = py::none(), stream_docs::kArrowCDeviceStream)
-      .def("__dataframe__", &make_dataframe, py::arg("nan_as_null") = false,
-           py::arg("allow_copy") = true, stream_docs::kDataFrame)
       .def_property_readonly("schema", &make_schema, "The Arrow schema of every array.")
       .def_property_readonly(
           "device_type", [](DeviceStream& self) { return self.device_type(); },

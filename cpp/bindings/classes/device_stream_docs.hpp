@@ -69,31 +69,6 @@ ValueError
 NotImplementedError
     A keyword has a value other than None.)";
 
-constexpr const char* kDataFrame =
-    R"(__dataframe__(self, /, nan_as_null=False, allow_copy=True)
---
-
-Dataframe interchange protocol: read a stream of structs to its end, and return a frame.
-
-Consumes this object.
-
-Parameters
-----------
-nan_as_null, allow_copy : bool
-    As in `DeviceArray`.
-
-Returns
--------
-object
-    A frame of the protocol with a chunk for each array.
-
-Raises
-------
-TypeError
-    The arrays are not structs.
-BufferError
-    As in `DeviceArray`.)";
-
 constexpr const char* kSelect = R"(select(self, /, columns)
 --
 

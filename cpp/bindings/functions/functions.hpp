@@ -16,7 +16,7 @@ void register_c_data(pybind11::module_& m);
 void register_settings(pybind11::module_& m);
 /// live_objects and the other counters of arrowdl.debug
 void register_diagnostics(pybind11::module_& m);
-/// assemble, share_buffer and other functions over buffers, for arrowdl's own Python
+/// assemble, borrow_memory and other functions over buffers, for arrowdl's own Python
 void register_buffers(pybind11::module_& m);
 /// make_shared_copy and open_shared_copy, for arrowdl._processes
 void register_processes(pybind11::module_& m);

@@ -1,11 +1,9 @@
-// Makes arrays of buffers and buffers of arrays, for the dataframe interchange protocol in
-// arrowdl's own Python.
+// Makes arrays of buffers, for the dataframe interchange protocol in arrowdl's own Python.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include "arrowdl/concatenate.hpp"
 #include "arrowdl/error.hpp"
-#include "arrowdl/lists.hpp"
 #include "arrowdl/make_tensor.hpp"
 #include "arrowdl/to_arrow.hpp"
 #include "classes/device.hpp"
@@ -14,7 +12,6 @@
 #include "functions/functions.hpp"
 #include "import/arrow.hpp"
 #include "interchange/array_from_buffers.hpp"
-#include "interchange/buffer_of_array.hpp"
 #include "support/device_array_object.hpp"
 #include "support/gil.hpp"
 
@@ -44,12 +41,6 @@ py::object assemble_buffers(const std::string& format, int64_t length, int64_t o
   return wrap(array_from_buffers(make_flat_schema(format), std::move(parts), is_ordered));
 }
 
-py::object share_buffer_of(const py::object& array, int64_t i, bool allow_copy) {
-  const DeviceArray buffer =
-      buffer_of_array(take_array_of(array.ptr()), i, allow_copy ? Copy::kIfNeeded : Copy::kNever);
-  return buffer ? wrap(buffer) : py::none();
-}
-
 /// An array of the `size` bytes at `address`, which `owner` keeps alive.
 py::object borrow_memory(uintptr_t address, int64_t size, const py::object& device,
                          const py::object& owner) {
@@ -77,8 +68,6 @@ uintptr_t address_of(const py::object& object) {
   return static_cast<uintptr_t>(start + array.offset() * array.type().byte_width);
 }
 
-int64_t offset_of(const py::object& array) { return take_array_of(array.ptr()).offset(); }
-
 py::object null_where(const py::object& object, const std::optional<py::bytes>& item) {
   const DeviceArray array = take_array_of(object.ptr());
   if (!item) return wrap(nan_to_null(array));
@@ -97,34 +86,17 @@ py::object relocate_to(const py::object& array, uintptr_t address, const py::obj
                        take_array_of(block.ptr())));
 }
 
-/// Strings of any layout as strings with offsets that start at 0.
-py::object plain_strings(const py::object& object) {
-  const DeviceArray array = take_array_of(object.ptr());
-  ListParts lists = split_list(array, true);
-  BufferParts parts;
-  parts.length = array.length();
-  const char* format = lists.offsets.type().byte_width == 8 ? "U" : "u";
-  parts.buffers = {DeviceArray(), std::move(lists.offsets), std::move(lists.values)};
-  return wrap(
-      array_from_buffers(make_nested_schema(format, {}), std::move(parts)).with_nulls_of(array));
-}
-
 }  // namespace
 
 void register_buffers(py::module_& m) {
   m.def("assemble", &assemble_buffers, py::arg("format"), py::arg("length"), py::arg("offset"),
         py::arg("buffers"), py::arg("dictionary") = py::none(), py::arg("is_ordered") = false,
         "Return an array of `format` that shares the memory of `buffers`, arrays or None.");
-  m.def("share_buffer", &share_buffer_of, py::arg("array"), py::arg("i"),
-        py::arg("allow_copy") = true,
-        "Return buffer `i` of `array`, from the first row of its memory, as an array; or None.");
   m.def("borrow_memory", &borrow_memory, py::arg("address"), py::arg("size"), py::arg("device"),
         py::arg("owner"),
         "Return the `size` bytes at `address` as an array of uint8 that keeps `owner` alive.");
   m.def("address_of", &address_of, py::arg("array"),
         "Return the address of the first element of `array`.");
-  m.def("offset_of", &offset_of, py::arg("array"),
-        "Return the number of rows in the memory of `array` before its first row.");
   m.def(
       "is_host_readable",
       [](const py::object& device) { return is_host_readable(read_device(device.ptr())); },
@@ -136,8 +108,6 @@ void register_buffers(py::module_& m) {
   m.def("relocate", &relocate_to, py::arg("array"), py::arg("address"), py::arg("block"),
         "Return the rows of `array` in memory that may be written to: in `block`, an array of the "
         "bytes at `address`, where their memory is a part of these bytes, else in a copy.");
-  m.def("plain_strings", &plain_strings, py::arg("array"),
-        "Return strings or string views as strings with offsets; gathers the bytes of views.");
 }
 
 }  // namespace arrowdl::python

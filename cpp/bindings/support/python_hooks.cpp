@@ -21,7 +21,6 @@ constexpr Row kRows[] = {
     {"arrowdl._frameworks.numpy", "to_array"},
     {"arrowdl._containers", "to_arrow"},
     {"arrowdl._containers", "read_frame"},
-    {"arrowdl._interchange.export", "DataFrame"},
     {"arrowdl._interchange.import_", "from_dataframe"},
     {"arrowdl._async_stream", "iterate"},
     {"arrowdl._frameworks.dpctl", "find_work"},

@@ -12,7 +12,6 @@ enum class Hook {
   kToArray,        ///< (array, dtype, copy) -> numpy.ndarray
   kToArrow,        ///< (container, the other arguments of to_arrow_device) -> DeviceArray
   kReadFrame,      ///< (object) -> DeviceArray, or None
-  kMakeDataFrame,  ///< (chunks, nan_as_null=, allow_copy=) -> DataFrame
   kFromDataFrame,  ///< (frame, allow_copy=) -> DeviceArray
   kIterateAsync,   ///< (DeviceStream) -> AsyncDeviceStream
   kFindSyclWork,   ///< (__sycl_usm_array_interface__) -> (queue, device id)

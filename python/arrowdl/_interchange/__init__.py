@@ -1,1 +1,1 @@
-"""The dataframe interchange protocol: import and export of frames."""
+"""The dataframe interchange protocol: import of frames."""

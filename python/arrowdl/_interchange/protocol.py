@@ -1,4 +1,4 @@
-"""Constants of the dataframe interchange protocol, for import and export.
+"""Constants of the dataframe interchange protocol.
 
 Source: "Python dataframe interchange protocol", Consortium for Python Data API Standards; its
 format strings are those of the Arrow C data interface.
@@ -38,40 +38,6 @@ class Null(IntEnum):
     USE_SENTINEL = 2
     USE_BITMASK = 3
     USE_BYTEMASK = 4
-
-
-class DeviceType(IntEnum):
-    """The protocol's DlpackDeviceType, and the device types that only DLPack has."""
-
-    CPU = 1
-    CUDA = 2
-    CPU_PINNED = 3
-    OPENCL = 4
-    VULKAN = 7
-    METAL = 8
-    VPI = 9
-    ROCM = 10
-    ROCM_HOST = 11
-    EXT_DEV = 12
-    CUDA_MANAGED = 13
-    ONE_API = 14
-    WEBGPU = 15
-    HEXAGON = 16
-    MAIA = 17
-    TRAINIUM = 18
-    TPU = 19
-    TPU_HOST = 20
-    ASCEND = 21
-
-    @classmethod
-    def _missing_(cls, value: object) -> DeviceType:
-        """Return a member for a number that DLPack has no name for yet."""
-        if not isinstance(value, int) or value < 1:
-            raise ValueError(f"{value!r} is not a device type")
-        member = int.__new__(cls, value)
-        member._name_ = f"DEVICE_TYPE_{value}"
-        member._value_ = value
-        return member
 
 
 NUMBERS: dict[str, tuple[Kind, int]] = {

@@ -1,15 +1,13 @@
-// Tests arrays made of buffers, buffers of arrays, and sentinel values that become nulls.
+// Tests arrays made of buffers, and sentinel values that become nulls.
 #include "interchange/array_from_buffers.hpp"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "arrowdl/copy_policy.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
 #include "compute/values_to_nulls.hpp"
-#include "interchange/buffer_of_array.hpp"
 #include "support/expect_error.hpp"
 #include "support/read_rows.hpp"
 #include "support/sample_arrays.hpp"
@@ -92,45 +90,6 @@ TEST(Assemble, RefusesSeveralDevicesAndNulls) {
   const DeviceArray nulls = primitive<int32_t>("int32", {1}, {1, "0"}).import();
   expect_error(ErrorKind::kValue, "without nulls",
                [&] { array_from_buffers(make_nested_schema("i", {}), {1, 0, {{}, nulls}}); });
-}
-
-TEST(ShareBuffer, StartsAtTheFirstRowOfTheNode) {
-  const DeviceArray array = primitive<int32_t>("int32", {1, 2, 3}, {2, "101", 1}).import();
-  const DeviceArray values = buffer_of_array(array, 1, Copy::kNever);
-  EXPECT_EQ(read_rows(values), numbers({1, 2, 3}));
-  EXPECT_EQ(values.buffer(1), array.buffer(1));
-  EXPECT_EQ(read_rows(buffer_of_array(array, 0, Copy::kNever)), numbers({5}));
-  EXPECT_FALSE(buffer_of_array(numbers_of<int32_t>("int32", {1}), 0, Copy::kNever));
-}
-
-TEST(ShareBuffer, OfStringsWithoutRowsHasOneOffset) {
-  ArrayParts parts;
-  parts.buffers = {Buffer(), Buffer(), Buffer()};
-  const DeviceArray array =
-      DeviceArray::import(make_nested_schema("U", {}), make_array(std::move(parts)));
-  EXPECT_EQ(read_rows(buffer_of_array(array, 1, Copy::kNever)), numbers({0}));
-  EXPECT_EQ(buffer_of_array(array, 2, Copy::kNever).length(), 0);
-}
-
-TEST(ShareBuffer, MakesBoolsOfBytes) {
-  const DeviceArray array =
-      sample(make_schema(*find_dtype("bool")), {2}, {Buffer(), share(std::vector<int8_t>{1, 7})})
-          .import();
-  expect_error(ErrorKind::kBuffer, "other than 0 and 1",
-               [&] { buffer_of_array(array, 1, Copy::kNever); });
-  const DeviceArray bools = buffer_of_array(array, 1, Copy::kIfNeeded);
-  EXPECT_EQ(bools.buffer_as<uint8_t>(1)[1], 1);
-}
-
-TEST(ShareBuffer, ReadsNothingOfADevice) {
-  const DeviceArray array = primitive<int32_t>("int32", {1, 2}, {2, "11"}).import({kDLCUDA, 3});
-  EXPECT_EQ(buffer_of_array(array, 1, Copy::kNever).device(), (Device{kDLCUDA, 3}));
-  EXPECT_EQ(buffer_of_array(array, 0, Copy::kNever).length(), 1);
-}
-
-TEST(ShareBuffer, RefusesWhatHasNoPlainBuffers) {
-  const DeviceArray array = nest("+s", samples(), {1}).import();
-  expect_error(ErrorKind::kIndex, "buffer 1", [&] { buffer_of_array(array, 1, Copy::kNever); });
 }
 
 template <typename T>

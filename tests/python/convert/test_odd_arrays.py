@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,43 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from helpers.arrow import MadeArray, MadeSchema
-
-# ---- no rows: buffers that are NULL, or end before the offset
-
-
-def make_empty(type: pa.DataType, buffers: list[Any], offset: int = 4) -> Any:
-    array = pa.Array.from_buffers(type, 0, buffers, offset=offset)
-    array.validate(full=True)
-    return array
-
-
-def foreign(size: int = 0) -> pa.Buffer:
-    """Bytes that look like large offsets, of which `size` are the buffer's."""
-    memory = np.full(64, 0x41, np.uint8)
-    return pa.foreign_buffer(memory.ctypes.data, size, base=memory)
-
-
-EMPTY = {
-    "int8": lambda: make_empty(pa.int8(), [None, None]),
-    "bool": lambda: make_empty(pa.bool_(), [None, None]),
-    "bool8": lambda: pa.ExtensionArray.from_storage(pa.bool8(), EMPTY["int8"]()),
-    "string": lambda: make_empty(pa.string(), [None, foreign(), foreign()], 0),
-    "large_string": lambda: make_empty(pa.large_string(), [None, foreign(), foreign()], 0),
-}
-
-
-@pytest.mark.parametrize("name", EMPTY)
-def test_buffers_of_no_rows_have_no_bytes(name: str) -> None:
-    batch = pa.record_batch([EMPTY[name]()], ["a"])
-    column = arrowdl.from_arrow(batch).__dataframe__().get_column(0)
-    assert (column.size(), column.offset) == (0, 0)
-    buffers = column.get_buffers()
-    assert buffers["data"][0].bufsize == 0
-    if buffers["offsets"] is not None:
-        (offsets, _) = buffers["offsets"]
-        width = 8 if name == "large_string" else 4
-        assert offsets.bufsize == width
-        assert ctypes.string_at(offsets.ptr, width) == bytes(width)
 
 
 @pytest.mark.parametrize(("format", "child"), [("+vl", "c"), ("+vL", "u")])

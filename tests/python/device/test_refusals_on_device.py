@@ -20,15 +20,11 @@ def read(**options):
     with arrowdl.Loader(struct, 1, framework="numpy", **options) as loader:
         next(iter(loader))
 
-def take_column(name):
-    struct.__dataframe__(allow_copy=False).get_column_by_name(name).get_buffers()["data"][0].ptr
-
 for says, use in (
     ("its buffers are on a device", lambda: there(pa.array(["a"], pa.string_view()))),
     ("jax would truncate int64", lambda: arrowdl.to_jax(there(lists), ragged="offsets")),
     ("the array is on cuda:0", lambda: arrowdl.to_numpy(ints, nulls="fill")),
     ("numpy's arrays are on the CPU", lambda: arrowdl.to_numpy(there(lists, "rocm:0"))),
-    ("which the host cannot read", lambda: take_column("x")),
     ("on cuda:0", lambda: ints.__arrow_c_array__()),
     ("cannot pack sequences on cuda",
      lambda: _core.chain([_core.make_struct(["x"], [there(lists)])]).pack("x", 2)),

@@ -523,8 +523,8 @@ def device_streams_exported() -> Use:
 @use
 def interchange() -> Use:
     table = TABLE.select(["a", "b"]).append_column("words", pa.array(["x", None, "yz"]))
-    array = arrowdl.from_arrow(table.combine_chunks())
-    return lambda: arrowdl.from_arrow(Frame(array.__dataframe__()))
+    frame = Frame(table.combine_chunks().__dataframe__())
+    return lambda: arrowdl.from_arrow(frame)
 
 
 @use

@@ -43,7 +43,10 @@ def take(column: MadeColumn, **options: Any) -> arrowdl.DeviceArray:
 
 
 def data_of(array: arrowdl.DeviceArray) -> int:
-    return arrowdl._core.address_of(arrowdl._core.share_buffer(array, 1))
+    """The address of the memory of the values, from its first row on."""
+    if array.device.name == "cpu":
+        return pa.array(array).buffers()[1].address
+    return arrowdl._core.address_of(array)
 
 
 # ---------------------------------------------------------------- libraries

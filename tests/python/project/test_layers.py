@@ -303,7 +303,7 @@ def test_imports_point_down() -> None:
         ("loader/_stats.py", "if TYPE_CHECKING:\n    from arrowdl.ray import Loader", "up: "),
         ("_doctor.py", "from arrowdl import to_torch", "up: "),
         ("_frameworks/torch.py", "import arrowdl.loader._stats", "up: "),
-        ("_interchange/protocol.py", "from arrowdl._interchange import export", "circle: "),
+        ("_interchange/protocol.py", "from arrowdl._interchange import import_", "circle: "),
         (
             "loader/_sources/base.py",
             "from arrowdl.loader._open.source import open_source",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -31,13 +30,6 @@ def take_with_pandas(array: Any) -> dict[str, list[Any]]:
     return {name: [None if pd.isna(x) else x for x in frame[name]] for name in frame.columns}
 
 
-def take_by_interchange(array: Any) -> dict[str, list[Any]]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        frame = pd.api.interchange.from_dataframe(array)
-    return {name: [None if pd.isna(x) else x for x in frame[name]] for name in frame.columns}
-
-
 # What makes columns of a struct.
 CONSUMERS: dict[str, Callable[[Any], dict[str, list[Any]]]] = {
     "RecordBatchReader.from_stream": lambda x: (
@@ -56,7 +48,6 @@ CONSUMERS: dict[str, Callable[[Any], dict[str, list[Any]]]] = {
         )
     },
     "pandas.DataFrame.from_arrow": take_with_pandas,
-    "pandas.api.interchange": take_by_interchange,
     "arro3.RecordBatch": lambda x: pa.record_batch(
         arro3.core.RecordBatch.from_arrow(x)
     ).to_pydict(),
