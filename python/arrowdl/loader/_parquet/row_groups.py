@@ -127,7 +127,7 @@ class RowGroupFiles:
             else:
                 file = pq.ParquetFile(opened, metadata=fragment.metadata, **options)
             check([path])
-            if getattr(fragment, "alike", None) is None:  # the core has counted the values of others
+            if getattr(fragment, "alike", None) is None:  # else the core has done it
                 count_groups(file.metadata, [group.id for group in groups], repr(path))
             for how, some in groupby(
                 groups, lambda group: self._choose(group, rows, file.metadata)
