@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <string_view>
 
 #include "arrowdl/file_descriptor.hpp"
@@ -215,6 +216,49 @@ bool is_int64(const ThriftReader::Field& field, int64_t id) {
   return field.id == id && field.type == Wire::kInt64;
 }
 
+/// Fields that a struct has to have, one bit for each number up to 31.
+class Required {
+ public:
+  constexpr Required(std::initializer_list<ThriftReader::Field> fields) {
+    for (const ThriftReader::Field& field : fields) {
+      types_[field.id] = field.type;
+      missing_ |= uint32_t{1} << field.id;
+    }
+  }
+
+  void see(const ThriftReader::Field& field) {
+    if (field.id < 0 || field.id >= kFields || types_[field.id] != field.type) return;
+    missing_ &= ~(uint32_t{1} << field.id);
+  }
+
+  bool is_complete() const noexcept { return missing_ == 0; }
+
+ private:
+  static constexpr int64_t kFields = 10;
+
+  Wire types_[kFields] = {};
+  uint32_t missing_ = 0;
+};
+
+constexpr Required kColumnMetadata{{1, Wire::kInt32}, {2, Wire::kList},  {3, Wire::kList},
+                                   {4, Wire::kInt32}, {5, Wire::kInt64}, {6, Wire::kInt64},
+                                   {7, Wire::kInt64}, {9, Wire::kInt64}};
+constexpr Required kColumnChunk{{2, Wire::kInt64}, {3, Wire::kStruct}};
+constexpr Required kSchemaElement{{4, Wire::kBinary}};
+constexpr Required kRowGroup{{1, Wire::kList}, {2, Wire::kInt64}, {3, Wire::kInt64}};
+constexpr Required kFileMetadata{
+    {1, Wire::kInt32}, {2, Wire::kList}, {3, Wire::kInt64}, {4, Wire::kList}};
+
+/// As `read_struct`; fails if the struct lacks a field that it has to have.
+template <typename Read>
+void read_complete(ThriftReader& input, Required required, const Read& read) {
+  read_struct(input, [&](const ThriftReader::Field& field) {
+    required.see(field);
+    return read(field);
+  });
+  if (!required.is_complete()) input.fail();
+}
+
 /// Calls `read` for each item of a list of structs. Returns whether this is one, and all are valid.
 template <typename Read>
 bool read_structs(ThriftReader& input, const ThriftReader::Field& field, const Read& read) {
@@ -235,7 +279,7 @@ class Leaves {
     constexpr int64_t kRepeated = 2;
     int64_t repetition = 0;
     int64_t children = 0;
-    read_struct(input, [&](const ThriftReader::Field& field) {
+    read_complete(input, kSchemaElement, [&](const ThriftReader::Field& field) {
       if (field.type != Wire::kInt32) return false;
       if (field.id == kRepetitionType) {
         repetition = input.read_int();
@@ -276,10 +320,10 @@ int64_t read_chunk(ThriftReader& input) {
   enum : int64_t { kFilePath = 1, kMetadata = 3, kNumValues = 5 };
   int64_t values = -1;
   bool names_file = false;
-  read_struct(input, [&](const ThriftReader::Field& field) {
+  read_complete(input, kColumnChunk, [&](const ThriftReader::Field& field) {
     names_file = names_file || field.id == kFilePath;
     if (field.id != kMetadata || field.type != Wire::kStruct) return false;
-    read_struct(input, [&](const ThriftReader::Field& part) {
+    read_complete(input, kColumnMetadata, [&](const ThriftReader::Field& part) {
       if (!is_int64(part, kNumValues)) return false;
       values = input.read_int();
       return true;
@@ -303,7 +347,7 @@ bool read_row_group(ThriftReader& input, const Leaves& leaves, ParquetFooter* fo
   int64_t rows = -1;
   int64_t nbytes = -1;
   std::vector<int64_t> values;
-  read_struct(input, [&](const ThriftReader::Field& field) {
+  read_complete(input, kRowGroup, [&](const ThriftReader::Field& field) {
     if (field.id == kColumns) {
       const bool is_valid = read_structs(input, field, [&] {
         values.push_back(read_chunk(input));
@@ -357,7 +401,7 @@ std::optional<ParquetFooter> read_footer(ThriftReader& input) {
   Leaves leaves;
   int64_t rows = -1;
   bool is_valid = true;
-  read_struct(input, [&](const ThriftReader::Field& field) {
+  read_complete(input, kFileMetadata, [&](const ThriftReader::Field& field) {
     if (field.id == kSchema) {
       const uint8_t* const begin = input.position();
       is_valid = read_structs(input, field, [&] { return leaves.read(input); });

@@ -58,7 +58,10 @@ constexpr int kWireStruct = 12;
 std::vector<uint8_t> make_chunk(int64_t values, bool names_file) {
   FooterWriter writer;
   if (names_file) writer.field(1, kWireBinary).text("other.parquet");
-  writer.field(names_file ? 2 : 3, kWireStruct).int64(5, values).stop();
+  writer.int64(names_file ? 1 : 2, 4).field(1, kWireStruct);
+  writer.field(1, kWireInt32).number(1).list(1, 1, kWireInt32).number(0);
+  writer.list(1, 1, kWireBinary).text("x").field(1, kWireInt32).number(0);
+  writer.int64(1, values).int64(1, 9).int64(1, 9).int64(2, 4).stop();
   return writer.stop().bytes();
 }
 
@@ -73,7 +76,8 @@ std::vector<uint8_t> make_group(int64_t rows, int64_t nbytes, bool names_file = 
 FooterWriter begin_footer(const std::string& column = "x", int64_t repetition = 1) {
   FooterWriter writer;
   writer.field(1, kWireInt32).number(2);
-  writer.list(1, 2, kWireStruct).field(5, kWireInt32).number(1).stop();
+  writer.list(1, 2, kWireStruct).field(4, kWireBinary).text("schema");
+  writer.field(1, kWireInt32).number(1).stop();
   writer.field(3, kWireInt32).number(repetition).field(1, kWireBinary).text(column).stop();
   return writer;
 }
@@ -141,6 +145,17 @@ TEST(ParquetFooter, RefusesColumnsWithOtherNumbersOfValues) {
 
 TEST(ParquetFooter, RefusesColumnsOfAnotherFile) {
   EXPECT_FALSE(parse_footer(make_footer(7, {make_group(7, 70, true)})));
+}
+
+TEST(ParquetFooter, RefusesAFieldOfAnotherType) {
+  const std::vector<uint8_t> whole = make_footer(7, {make_group(7, 70)});
+  int refused = 0;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    std::vector<uint8_t> changed = whole;
+    changed[i] ^= 3;  // i32 and i64, binary and the types behind list
+    refused += parse_footer(changed) ? 0 : 1;
+  }
+  EXPECT_GT(refused, 30);  // the names and the sizes may be others
 }
 
 TEST(ParquetFooter, RefusesEncryption) {
