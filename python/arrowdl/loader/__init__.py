@@ -20,6 +20,7 @@ from arrowdl.loader._settings.storage import Storage
 from arrowdl.loader._settings.tokens import Tokens
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._stats import Stats
+from arrowdl.loader._text.tokenize import Tokenize
 
 __all__ = [
     "Buckets",
@@ -38,5 +39,6 @@ __all__ = [
     "Skipped",
     "Stats",
     "Storage",
+    "Tokenize",
     "Tokens",
 ]
