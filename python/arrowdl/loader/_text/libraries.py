@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from arrowdl import _core
 from arrowdl._libraries import is_of, name_class
+from arrowdl._lifecycle import in_forked_child
 
 _FUNCTION = 'for other tokenizers give a function of the column, transform_arrow={"text": function}'
 _SLOW = (
@@ -21,6 +23,17 @@ _ADVICE = {
     ),
     ("transformers", "PreTrainedTokenizerBase"): _SLOW,
 }
+
+_processes: set[int] = set()  # that have tokenized
+
+
+def _after_fork_in_child() -> None:
+    """Let the library use one thread: it would wait for those of the parent, which are gone."""
+    if _processes:
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+
+in_forked_child(_after_fork_in_child)
 
 
 class TextTokenizer(Protocol):
@@ -59,6 +72,7 @@ class HuggingFaceTokenizer:
     ) -> Iterator[list[int]]:
         """See `TextTokenizer`."""
         tokenizer = self._open(max_length)
+        _processes.add(os.getpid())
         encode = getattr(tokenizer, "encode_batch_fast", tokenizer.encode_batch)
         for row in encode(texts, add_special_tokens=adds_special_tokens):
             yield row.ids

@@ -48,7 +48,7 @@ class Tokenize:
     Notes
     -----
     The library tokenizes a batch in its own threads. In worker processes it uses one, unless the
-    environment variable ``TOKENIZERS_PARALLELISM`` says otherwise.
+    environment variable ``TOKENIZERS_PARALLELISM`` says otherwise; in forked processes always.
 
     A BPE model with dropout draws other numbers in each run.
     """
