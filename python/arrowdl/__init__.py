@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         Shuffle,
         Skip,
         Storage,
+        Tokenize,
         Tokens,
     )
 
@@ -65,6 +66,7 @@ _CLASSES = {
     "Shuffle": "arrowdl.loader",
     "Skip": "arrowdl.loader",
     "Storage": "arrowdl.loader",
+    "Tokenize": "arrowdl.loader",
     "Tokens": "arrowdl.loader",
 }
 
@@ -120,6 +122,7 @@ __all__ = [
     "Shuffle",
     "Skip",
     "Storage",
+    "Tokenize",
     "Tokens",
     "__version__",
     "config",

@@ -17,6 +17,7 @@ before fork  workers of a Loader       a child would read from their sockets, to
 in a child   workers of a Loader       they are the parent's
 in a child   locks, clocks, caches     the threads that hold or fill them do not exist there
 in a child   polars, process groups    they cannot be used there
+in a child   threads of `tokenizers`   the library would wait for them
 ===========  ========================  ======================================================
 """
 

@@ -22,6 +22,7 @@ from arrowdl.loader._settings.storage import Storage
 from arrowdl.loader._settings.tokens import Tokens
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._stats import Stats
+from arrowdl.loader._text.tokenize import Tokenize
 
 __all__ = [
     "BatchSchema",
@@ -43,5 +44,6 @@ __all__ = [
     "Stats",
     "Storage",
     "TensorSpec",
+    "Tokenize",
     "Tokens",
 ]

@@ -111,7 +111,7 @@ class Loader(AdaptedReader):
         Called with the ``pyarrow.RecordBatch`` of each batch's rows, in their final order, ahead of
         the training in a native thread, one batch after another, or in the worker processes. It
         returns as many rows: a record batch, a table, or a dict of Arrow arrays, tensors or lists
-        by name. A mapping has functions of columns, such as `Image`; a list is called in order.
+        by name. A mapping has functions of columns (`Image`, `Tokenize`); a list is run in order.
     num_workers : int
         Worker processes that read and call `transform`; 0 for none. They help if `transform` is
         slow Python code. They take turns: the batches are the same as without workers, but in

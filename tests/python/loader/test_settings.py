@@ -27,11 +27,13 @@ from arrowdl import (
     Shuffle,
     Skip,
     Storage,
+    Tokenize,
     Tokens,
 )
 from arrowdl.loader._loader import OPTIONS, OPTIONS_OF_MIX
 from arrowdl.loader._settings.advice import ADVICE, FIELDS, LOADER, OF_MIX
 from helpers.options import group
+from helpers.text import TOKENIZER
 from pyarrow.fs import LocalFileSystem
 
 TABLE = pa.table({"x": [1, 2, 3, 4], "n": [[1], [2, 3], [4], []]})
@@ -48,6 +50,7 @@ OBJECTS = [
     Shuffle(1_000),
     Skip(10),
     Storage(cache="/cache", cache_bytes=100, retries=Retries(3), plan="share", memory_map=False),
+    Tokenize(TOKENIZER, max_length=8, add_special_tokens=False),
     Tokens(64, column="n"),
 ]
 

@@ -186,7 +186,14 @@ def check_pack(source: Any, pack: Pack) -> list[str] | None:
             f'Pack.lengths="{pack.lengths}", and the columns that are read are {list(names)}: '
             f"{NAME_IT}"
         )
-    stream = source.read([]).pack(**pack.list_arguments())
+    try:
+        stream = source.read([]).pack(**pack.list_arguments())
+    except TypeError as error:
+        error.add_note(
+            "Pack takes the rows of the source, before transform_arrow: tokenize text once into a "
+            "file with arrowdl.Tokenize, and pack the rows of that file"
+        )
+        raise
     return [field.name for field in stream.schema.children]
 
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from arrowdl.loader._column_arrays import is_string, unwrap_column
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -30,22 +32,12 @@ def list_encoded(column: Any) -> Sequence[Encoded]:
     """
     import pyarrow as pa
 
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if not isinstance(column, pa.Array):
-        raise TypeError(
-            f"arrowdl.Image decodes a column, and got a {type(column).__name__}: give "
-            'transform_arrow={"image": arrowdl.Image(...)}, with the name of the column'
-        )
-    if isinstance(column, pa.ExtensionArray):
-        column = column.storage
-    if isinstance(column, pa.DictionaryArray):
-        column = column.dictionary_decode()
+    column = unwrap_column(column, "Image", "image")
     if pa.types.is_null(column.type):
         return [Encoded()] * len(column)
     if _is_binary(column.type):
         return [Encoded(data=buffer) for buffer in _list_buffers(column)]
-    if _is_string(column.type):
+    if is_string(column.type):
         return [Encoded(path=path) for path in column.to_pylist()]
     if pa.types.is_struct(column.type):
         return _list_of_struct(column)
@@ -57,7 +49,7 @@ def _list_of_struct(column: pa.StructArray) -> Sequence[Encoded]:
 
     types = {field.name: field.type for field in column.type}
     data, paths = types.get("bytes", pa.null()), types.get("path", pa.null())
-    has_data, has_paths = _is_binary(data), _is_string(paths)
+    has_data, has_paths = _is_binary(data), is_string(paths)
     if not (has_data or has_paths) or not all(
         known or pa.types.is_null(kind) for known, kind in ((has_data, data), (has_paths, paths))
     ):
@@ -82,13 +74,6 @@ def _is_binary(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
     checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
-    return any(check(kind) for check in checks)
-
-
-def _is_string(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return any(check(kind) for check in checks)
 
 

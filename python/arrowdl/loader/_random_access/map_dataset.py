@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Self
 
 from arrowdl import _core
+from arrowdl._frameworks.threads import use_one_thread
 from arrowdl.loader._batches.assemble import RowStream
 from arrowdl.loader._epoch.kinds import open_epochs
 from arrowdl.loader._open.source import collect
@@ -169,7 +170,7 @@ class MapDataset:
         self._source.check_process()
         if is_in_worker():
             _require_host(self._pipeline.options)
-            _core.set_num_threads(1)  # as torch does for its own threads
+            use_one_thread()  # as torch does for its own threads
         self._source.check_unchanged()
         self._process = os.getpid()
 

@@ -15,6 +15,7 @@ _CACHE = "storage=Storage(cache=..., cache_bytes=...)"
 _MIX = "Loader.mix(sources, weights=...)"
 _LENGTHS = "batching=Pack(..., lengths=...), batching=Buckets(column) or Tokens(..., column=...)"
 _FOLDERS = "nothing: the keys of folders are columns"
+_TOKENIZE = 'transform_arrow={"text": Tokenize(tokenizer)}'
 _ENDS = "nothing: workers end with the Loader, or when an epoch is left early"
 
 ADVICE: Mapping[str, str] = {
@@ -49,6 +50,9 @@ ADVICE: Mapping[str, str] = {
     "cache": _CACHE,
     "cache_bytes": _CACHE,
     "decode": 'transform_arrow={"image": Image(...)}',
+    "tokenize": _TOKENIZE,
+    "tokenizer": _TOKENIZE,
+    "processing_class": _TOKENIZE,
     "plan": "storage=Storage(plan=...)",
     "memory_map": "storage=Storage(memory_map=...)",
     "decoder": "storage=Storage(decoder=...)",
@@ -282,6 +286,15 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
             "memory_map=": "keep_in_memory memory_mapped mmap",
             "decoder=": "backend engine reader",
             "plan=": "file_plan index index_path manifest",
+        },
+        "Tokenize": {
+            "tokenizer=": "encoding model name processing_class tokenizer_name",
+            "max_length=": "length max_len max_seq_len max_seq_length model_max_length truncation",
+            "add_special_tokens=": "add_bos add_bos_token add_eos add_eos_token special_tokens",
+            "nothing: the Loader pads, Loader(ragged=Padded(...))": (
+                "multiple pad_id pad_to_multiple_of pad_token_id pad_value padding"
+            ),
+            "nothing: Loader(framework=)": "return_tensors",
         },
         "Tokens": {
             "number=": "budget max_tokens num_tokens size token_budget tokens",

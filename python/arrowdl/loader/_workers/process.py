@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from arrowdl import _core
+from arrowdl._frameworks.threads import use_one_thread
 from arrowdl._lifecycle import in_forked_child
 from arrowdl.loader._batches.chain import Outcome
 from arrowdl.loader._batches.pack import Layout, flatten
@@ -112,7 +113,7 @@ class _Worker:
 
     def _read(self, place: dict[str, Any], rank: int, world_size: int, ahead: int) -> None:
         """Send the rest of an epoch, at most `ahead` batches before the consumer."""
-        _core.set_num_threads(1)  # the processes work side by side
+        use_one_thread()  # the processes work side by side
         if torch := sys.modules.get("torch"):
             torch.set_num_threads(1)
         self._ahead = self._credit = ahead

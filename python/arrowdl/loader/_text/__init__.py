@@ -1,0 +1,1 @@
+"""Columns of text as the ids of tokens."""
