@@ -23,6 +23,7 @@ nitpick_ignore_regex = [("py:.*", r"(?!arrowdl).*|arrowdl\.loader\._types\..*")]
 default_role = "py:obj"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
+napoleon_use_ivar = True  # `shape` and `dtype` are of several classes
 napoleon_use_rtype = False
 # The groups of the Loader's parameters.
 napoleon_custom_sections = [(name, "params_style") for name in ("Order", "Tensors", "Work")]
