@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 JOBS ?= 2
-PYTHONS ?= 3.12 3.13 3.14 3.13t 3.14t
+PYTHONS ?= 3.12 3.13 3.14 3.13t 3.14t 3.13-newest
 PYTHON_TESTS ?= $(addprefix tests/python/,process convert protocols stream loader/test_ends.py loader/test_threads.py)
 COMPILERS ?= g++-12 g++-14 g++-16 clang++-14 clang++-19
 PEERS ?= training storage tensorflow paddle mlx modin oneapi opencl
@@ -134,8 +134,14 @@ test-peer-%: .venv-%/.dev dist/.wheel
 	.venv-$*/bin/python -m pytest -q $(wildcard tests/peers/test_$*.py tests/peers/test_$*_*.py)
 	ARROWDL_PEER=$* .venv-$*/bin/python -m pytest -q tests/peers/test_conformance.py
 
-# Each in an environment of its own: what can be had of PYTHONS without building one.
-test-pythons: $(VENV)/.dev  ## the package on other Pythons, free-threaded ones too
+# A library of requirements/interop, in an environment of its own, into docs/interop/results.csv:
+# `make interop-polars interop-duckdb`. Outside CI.
+interop-%: dist/.wheel
+	$(BIN)/python tools/interop.py $*
+
+# Each in an environment of its own: what can be had of PYTHONS without building one. 3.13-newest has
+# the libraries of requirements/newest.txt, which `tools/test-pythons.sh --raise 3.13` raises.
+test-pythons: $(VENV)/.dev  ## the package on other Pythons, free-threaded ones too, and with the newest libraries
 	DLPACK=$$($(BIN)/python -m tvm_ffi.config --dlpack-includedir) TESTS="$(PYTHON_TESTS)" tools/test-pythons.sh $(PYTHONS)
 
 # What the package index would refuse, and all licences; a second build, from the sdist, in isolation
@@ -169,9 +175,9 @@ check-compilers: $(VENV)/.dev  ## the core's syntax with each of COMPILERS, as C
 
 # It needs no network: run `make gpu-carry` on another machine, copy .gpu/, run `make test-gpu`.
 # These targets run that machine's own Python, with its torch, jax, cupy and numba.
-.PHONY: gpu-carry test-gpu bench-gpu
-test-gpu bench-gpu: export PATH := $(subst $(CURDIR)/$(BIN):,,$(PATH))
-test-gpu bench-gpu: export PYTHONPATH := $(CURDIR)/build/gpu/site
+.PHONY: gpu-carry test-gpu card
+test-gpu card: export PATH := $(subst $(CURDIR)/$(BIN):,,$(PATH))
+test-gpu card: export PYTHONPATH := $(CURDIR)/build/gpu/site
 BUILD_GPU = PYTHON=$(PYTHON) tools/gpu-build.sh
 
 gpu-carry: $(VENV)/.build  ## .gpu/: the inputs of a build without a network
@@ -185,9 +191,15 @@ test-gpu:  ## tests/gpu, on a machine with a GPU; with SANITIZE=1 a part of them
 	$(BUILD_GPU)
 	$(if $(SANITIZE),PYTHON=$(PYTHON) tests/sanitizers/gpu.sh,$(PYTHON) -m pytest -q -p no:cacheprovider tests/gpu -m cuda)
 
-bench-gpu:  ## time calls and copies on a GPU, into benchmarks/results/gpu.md
+# REHEARSE=1 runs it without a GPU, as tools/card.sh says.
+card: $(if $(REHEARSE),build)  ## all that needs a GPU, in 12 minutes: tests, sanitizer, benchmarks, profile, into benchmarks/results
+ifdef REHEARSE
+	cmake --build build/dev --target $(FAKE_DRIVERS)
+	ARROWDL_BUILD=build/dev RESULTS=build/card PYTHON=$(CURDIR)/$(BIN)/python PYTHONPATH= tools/card.sh --rehearse
+else
 	$(BUILD_GPU)
-	$(PYTHON) -m benchmarks.gpu
+	PYTHON=$(PYTHON) tools/card.sh
+endif
 
 # ---- sanitizers and fuzzing ------------------------------------------------
 
@@ -231,7 +243,7 @@ asan: build  ## C++ tests under ASan and UBSan, and the Python tests that move m
 tsan: $(VENV)/.dev  ## C++ tests under ThreadSanitizer, and threads in free-threaded Python
 	cmake --preset tsan
 	cmake --build build/tsan --target arrowdl_tests
-	TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=20 \
+	TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=20:suppressions=$(CURDIR)/tests/sanitizers/tsan.txt \
 	  ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
 	tests/sanitizers/threads.sh build/tsan-python -q tests/python/process/test_threads_stress.py tests/python/process/test_threads.py \
 	  --deselect tests/python/process/test_threads.py::test_a_forked_child_has_its_own_threads
@@ -270,6 +282,8 @@ $(VENV)/.%: requirements/%.txt requirements/constraints.txt $(VENV)/.dev
 
 # OpenCL's CPU device. The other peers include their devices.
 SYSTEM_opencl := ocl-icd-libopencl1 pocl-opencl-icd
+# The libraries that torchcodec decodes with.
+SYSTEM_training := ffmpeg
 
 # Packages of npm, below the environment. Tests that need them are skipped where Node is missing and
 # cannot be installed.

@@ -1,4 +1,4 @@
-"""The two plots of the documentation's first page: `python -m benchmarks.overview`."""
+"""The plots of README and of the documentation's first page: `python -m benchmarks.overview`."""
 
 from __future__ import annotations
 
@@ -33,12 +33,15 @@ CALLS = [
     Bar("to-arrow", "torch tensor to Arrow\nbeside pyarrow.Array.from_dlpack"),
 ]
 EPOCHS = [
-    Bar("worker-batch-21", "a batch of a DataLoader's worker"),
-    Bar("hf-emb-parquet", "Hugging Face datasets, torch format"),
+    Bar("hf-emb-parquet", "Hugging Face datasets, DataLoader"),
+    Bar("litdata-emb", "LitData, StreamingDataset"),
     Bar("ray-emb", "Ray Data, iter_torch_batches"),
     Bar("collate-emb", "to_pandas() and a collate by hand"),
-    Bar("parquet-emb", "pyarrow's iter_batches, without tensors"),
-    Bar("table-emb-shuffled", "torch.index_select in memory"),
+    Bar("grain-emb", "Grain, ParquetIterDataset, NumPy"),
+    Bar("lancedb-emb", "LanceDB, Permutation of its format"),
+    Bar("parquet-emb", "pyarrow's iter_batches, no tensors"),
+    Bar("table-emb-shuffled", "a table, shuffled: index_select"),
+    Bar("table-emb", "a table: slices of tensors, cloned"),
 ]
 
 
@@ -47,11 +50,11 @@ def main() -> None:
     for name in ("cpu", "loader", "loader-peers"):
         data = json.loads((RESULTS / f"{name}.json").read_text())
         rows |= {row["name"]: row for row in data["rows"]}
-    plot(rows, CALLS, "Time of one call, in multiples of arrowdl's", RESULTS / "calls.svg")
+    plot(rows, CALLS, "The time of one call, as a multiple of arrowdl's", RESULTS / "calls.svg")
     plot(
         rows,
         EPOCHS,
-        "Time of an epoch of embeddings, in multiples of arrowdl's",
+        "The time of an epoch of embeddings, as a multiple of arrowdl's",
         RESULTS / "epochs.svg",
     )
 
@@ -60,7 +63,7 @@ def plot(rows: dict[str, dict[str, Any]], bars: list[Bar], title: str, path: Pat
     """A bar per peer: how many times as long as arrowdl it takes, on a logarithmic axis."""
     plt.rcParams["svg.fonttype"] = "none"  # text stays text
     plt.rcParams["svg.hashsalt"] = "arrowdl"  # the same data gives the same file
-    figure, axes = plt.subplots(figsize=(6.4, 0.62 * len(bars) + 0.9), layout="constrained")
+    figure, axes = plt.subplots(figsize=(5.4, 0.42 * len(bars) + 1.1), layout="constrained")
     times = [1 / rows[bar.row]["ratio"] for bar in bars][::-1]
     colors = [QUICKER if value >= 1 else SLOWER for value in times]
     axes.barh(range(len(bars)), [value - 1 for value in times], 0.5, left=1, color=colors)
@@ -84,7 +87,7 @@ def plot(rows: dict[str, dict[str, Any]], bars: list[Bar], title: str, path: Pat
     ticks = [tick for tick in (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500) if low <= tick <= high]
     axes.set_xticks(ticks, [f"{tick:g}x" for tick in ticks], fontsize=9, color=INK)
     axes.minorticks_off()
-    figure.supxlabel("the peer's time : arrowdl's, logarithmic", fontsize=9, color=INK)
+    figure.supxlabel("time of the other : time of arrowdl (x, logarithmic)", fontsize=9, color=INK)
     figure.savefig(path, metadata={"Date": None}, facecolor="white")
     plt.close(figure)
 

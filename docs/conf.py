@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 root = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(root / "docs"))  # for notebooks.py
+sys.path.insert(0, str(root / "docs"))  # for notebooks.py, interop_tables.py
 
 project = "arrowdl"
 author = "The arrowdl developers"
@@ -14,7 +14,7 @@ copyright = "the arrowdl developers"
 release = re.search(r'^version = "(.*)"$', (root / "pyproject.toml").read_text(), re.M)[1]
 version = ".".join(release.split(".")[:2])
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "notebooks"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "notebooks", "interop_tables"]
 exclude_patterns = ["_build"]
 nitpicky = True
 # Types of other libraries and of the standard one: named, not linked, since nothing is fetched.
@@ -32,6 +32,8 @@ highlight_language = "python"
 html_theme = "furo"
 html_title = f"arrowdl {release}"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 html_theme_options = {"navigation_with_keys": True}
 
 # Read the Docs builds each release and the branch of the next one, adds a menu of these versions to

@@ -1,4 +1,4 @@
-"""The directive `notebook`: a Jupyter notebook's text and code, as the examples page shows them."""
+"""The directive `notebook`: a Jupyter notebook's text, code and outputs, as a page shows them."""
 
 from __future__ import annotations
 
@@ -28,6 +28,10 @@ class Notebook(SphinxDirective):
             text = "".join(cell["source"])
             if cell["cell_type"] == "code":
                 shown.append(nodes.literal_block(text, text, language="python"))
+                for output in cell["outputs"]:
+                    lines = output.get("text") or output["data"]["text/plain"]
+                    printed = "".join(lines).rstrip("\n")
+                    shown.append(nodes.literal_block(printed, printed, language="text"))
             else:
                 text = re.sub(r"\A# .*\n*", "", text)
                 shown += self.parse_text_to_nodes(text.replace("`", "``"))

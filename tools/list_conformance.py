@@ -26,7 +26,7 @@ from arrowdl.testing import Report
 FILE = Path(__file__).resolve().parents[1] / "docs/concepts/conformance.csv"
 HEADER = ["Library", "Checked", "As", "Severity", "Rule", "Seen"]
 
-# dpctl on its own device alone: on PoCL's, where that is installed, it ends the process.
+# SYCL on its own device alone: on PoCL's, where that is installed, it ends the process.
 _LIBRARIES = Path(sys.prefix) / "lib"
 os.environ.setdefault("OCL_ICD_FILENAMES", str(_LIBRARIES / "libintelocl.so"))
 os.environ.setdefault("OCL_ICD_VENDORS", str(_LIBRARIES / "no-vendors"))
@@ -162,8 +162,9 @@ SUBJECTS = (
     Subject("paddle", "from_dlpack", _FROM_TENSOR, "paddle:from_dlpack"),
     Subject("mlx", "array", _TENSOR, _six("mlx.core", "x.arange(6.0)")),
     Subject("mlx", "array()", _FROM_TENSOR, "mlx.core:array"),
-    Subject("dpctl", "usm_ndarray", _TENSOR, _six("dpctl.tensor", "x.arange(6.0)")),
-    Subject("dpctl", "from_dlpack", _FROM_TENSOR, "dpctl.tensor:from_dlpack"),
+    Subject("dpnp", "ndarray", _TENSOR, _six("dpnp", "x.arange(6.0)")),
+    Subject("dpnp", "tensor.usm_ndarray", _TENSOR, _six("dpnp.tensor", "x.arange(6.0)")),
+    Subject("dpnp", "from_dlpack", _FROM_TENSOR, "dpnp:from_dlpack"),
     Subject(
         "apache-tvm-ffi",
         "Tensor",

@@ -1,18 +1,23 @@
 #!/usr/bin/env bash
 # Tests the package on other Pythons: builds it for each, and runs the tests whose libraries it has.
 #
-#   tools/test-pythons.sh VERSION...    # 3.13, or 3.13t for the free-threaded one
+#   tools/test-pythons.sh VERSION...        # 3.13, or 3.13t for the free-threaded one
+#   tools/test-pythons.sh 3.13-newest       # NEWEST_TESTS with the libraries of requirements/newest.txt
+#   tools/test-pythons.sh --raise 3.13      # writes into it the newest that can be installed together
 #
 # The last lines say of each what ran, or why nothing did. A Python of Debian's packages is fetched;
 # one that has to be built first, which takes minutes, is not.
-# LIBRARIES are installed where they have a wheel, of another version than the pinned one if need be.
+# LIBRARIES are installed where they have a wheel, of another version than the pinned one if need be;
+# for -newest, beside those of the file: LIBRARIES=torch installs several GB of CUDA on Linux.
 # A file of TESTS that imports a missing one is left out, and a test that needs it is skipped. DLPACK
 # is the folder of dlpack/dlpack.h. A Python that is not available is not a failure.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-LIBRARIES=${LIBRARIES-numpy pyarrow}
 TESTS=${TESTS:-tests/python/process}
+NEWEST=requirements/newest.txt
+NEWEST_TESTS=${NEWEST_TESTS:-$(echo tests/python/{convert,protocols,interchange} \
+  tests/python/loader/test_{jax,layouts,opening,round_trips}.py)}
 PEERS="arro3 cffi duckdb fsspec hypothesis jax ml_dtypes nanoarrow numpy pandas PIL polars pyarrow tensordict torch tqdm tvm_ffi"
 
 log=$(mktemp) && trap 'rm -f "$log"' EXIT
@@ -62,16 +67,39 @@ make_environment() {
     install -c requirements/constraints.txt -r requirements/gpu-build.txt \
       pytest pytest-xdist || return
   local wheel="install --only-binary :all:"
-  for library in hypothesis $LIBRARIES; do
+  # shellcheck disable=SC2086
+  [ -z "$newest" ] || $wheel $newest || return
+  for library in hypothesis $libraries; do
     $wheel -c requirements/constraints.txt "$library" 2>/dev/null || $wheel "$library" 2>/dev/null ||
       echo "Python $version: $library has no wheel for it"
   done
-  echo "$python $LIBRARIES" >"$env/.made"
+  echo "$python $newest $libraries" >"$env/.made"
+}
+
+# The pins of NEWEST for those of another version of Python, in a line each, behind what opens the file.
+raise_newest() {
+  local python env names pins
+  python=$(get_python "$1") || { echo "$python" >&2 && return 1; }
+  env=$(mktemp -d) && "$python" -m venv --without-pip "$env" || return
+  names=$(sed -n 's/^\([A-Za-z0-9_.-]*\)==.*/\1/p' "$NEWEST")
+  # shellcheck disable=SC2086
+  pins=$(install --only-binary :all: --dry-run --report - $names | "$python" -c 'import json, sys
+for one in json.load(sys.stdin)["install"]:
+    if one["requested"]:
+        print("{name}=={version}".format(**one["metadata"]))') || return
+  rm -rf "$env"
+  { grep '^#' "$NEWEST" && sort -f <<<"$pins"; } >"$log" && cp "$log" "$NEWEST" && git --no-pager diff --stat -- "$NEWEST"
 }
 
 test_python() {
-  local env=.venv-python$version absent missing file files
-  [ "$(cat "$env/.made" 2>/dev/null)" = "$python $LIBRARIES" ] || make_environment || return
+  local env=.venv-python$version newest="" libraries=${LIBRARIES-numpy pyarrow} tests=$TESTS
+  local absent missing file files
+  case $version in *-newest)
+    newest=$(grep -v '^#' "$NEWEST") libraries=${LIBRARIES-} tests=$NEWEST_TESTS
+    newest=${newest//$'\n'/ }
+    ;;
+  esac
+  [ "$(cat "$env/.made" 2>/dev/null)" = "$python $newest $libraries" ] || make_environment || return
   install --no-deps --no-build-isolation --force-reinstall \
     -C build-dir="build/python$version" -C cmake.define.ARROWDL_WERROR=ON \
     -C cmake.define.ARROWDL_DLPACK_INCLUDE_DIR="$DLPACK" . || return
@@ -85,18 +113,22 @@ print(*(name for name in sys.argv[1:] if not importlib.util.find_spec(name)))' $
   done
   # grep's exit status says whether a file has such a line, not whether one lacks it.
   # shellcheck disable=SC2086
-  files=$(grep -rLE "^(import|from) ($missing)\\b" --include 'test_*.py' $TESTS)
-  [ -n "$files" ] || { echo "no file of $TESTS does without $absent" && return 1; }
-  case $version in *t) local -x PYTHON_GIL=0 ;; esac
+  files=$(grep -rLE "^(import|from) ($missing)\\b" --include 'test_*.py' $tests)
+  [ -n "$files" ] || { echo "no file of $tests does without $absent" && return 1; }
+  case $version in *[0-9]t) local -x PYTHON_GIL=0 ;; esac
   # shellcheck disable=SC2086
   ARROWDL_WITHOUT=$absent "$env/bin/python" -m pytest -q -n "${JOBS:-2}" --dist worksteal -m "not slow" $files
 }
 
+if [ "${1-}" = --raise ]; then
+  raise_newest "${2:?the version of Python}"
+  exit
+fi
 failed=0
 for version in "$@"; do
   printf '\n-- Python %s\n' "$version"
   before=$SECONDS
-  if ! python=$(get_python "$version"); then
+  if ! python=$(get_python "${version%-newest}"); then
     outcome="cannot be had: $python"
   elif test_python | tee "$log"; then
     outcome="passed in $((SECONDS - before)) s: $("$python" -V), smoke and $(tail -n 1 "$log")"

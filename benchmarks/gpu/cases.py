@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,14 +18,18 @@ SIZES = [MEGABYTE << shift for shift in (0, 2, 4, 6, 8, 10)]
 
 @dataclass(frozen=True)
 class Call:
-    """A statement of ours, and a peer's statement that does the same necessary work.
-
-    It has no target yet, since it has not run on a GPU.
-    """
+    """A statement of ours, and a peer's statement that does the same necessary work: ours takes at
+    most `target` times as long."""
 
     name: str
     ours: str
     peer: str
+    target: float | None = None
+    may_wait: bool = False  # as an epoch does at its end
+
+    @property
+    def needs_streams(self) -> bool:
+        return any(name in self.ours + self.peer for name in ("stream", "other"))
 
 
 CALLS = [
@@ -48,20 +52,25 @@ CALLS = [
 ]
 
 
-def make_call_names() -> Names:
-    tensor = torch.zeros(ROWS, device="cuda")
-    stream, other = torch.cuda.current_stream(), torch.cuda.Stream()
-    return {
+def make_call_names(device: str = "cuda") -> Names:
+    tensor = torch.zeros(ROWS, device=device)
+    names = {
         "tensor": tensor,
         "cpu_tensor": tensor.cpu(),
         "array": arrowdl.to_arrow_device(tensor),
+        "torch": torch,
+        "to_arrow_device": arrowdl.to_arrow_device,
+        "to_torch": arrowdl.to_torch,
+    }
+    if device == "cpu":
+        return names
+    stream, other = torch.cuda.current_stream(), torch.cuda.Stream()
+    return {
+        **names,
         "stream": stream,
         "other": other,
         "other_handle": other.cuda_stream,
         "event": stream.record_event(),
-        "torch": torch,
-        "to_arrow_device": arrowdl.to_arrow_device,
-        "to_torch": arrowdl.to_torch,
     }
 
 
@@ -116,20 +125,3 @@ DIRECTIONS = [
         ],
     ),
 ]
-
-
-def make_copy_names(size: int) -> Names:
-    pageable = torch.ones(size // 4)
-    pinned = pageable.pin_memory()
-    gpu = pageable.to("cuda")
-    finish: Callable[[], None] = torch.cuda.current_stream().synchronize
-    finish()
-    return {
-        "pageable_tensor": pageable,
-        "pinned_tensor": pinned,
-        "gpu_tensor": gpu,
-        "pageable_array": arrowdl.to_arrow_device(pageable),
-        "pinned_array": arrowdl.to_arrow_device(pinned),
-        "gpu_array": arrowdl.to_arrow_device(gpu),
-        "finish": finish,
-    }

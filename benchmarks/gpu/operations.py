@@ -39,6 +39,9 @@ OPERATIONS = [
     # Rows of 4 bytes come one at a time from memory that is read 32 bytes at a time.
     Operation("rows of 4 bytes shuffled", "shuffle(few)", 8 / SHUFFLED, None),
     Operation("rows of 128 bytes shuffled", "shuffle(wide)", 8 / SHUFFLED),
+    # One launch each; rows of 4 bytes again.
+    Operation("32 columns shuffled", "shuffle(columns)", 8 / SHUFFLED, None),
+    Operation("32 columns stacked", "to_torch(columns, stack=True); finish()", 8 / SHUFFLED, None),
 ]
 # Reads and writes 8 bytes a row.
 COPY = "target.copy_(source); finish()"
@@ -56,6 +59,9 @@ def make_operation_names(rows: int, device: str = "cuda") -> Names:
         "numbers": numbers,
         "few": numbers[: rows // SHUFFLED],
         "wide": pa.FixedSizeListArray.from_arrays(numbers[: rows // SHUFFLED], WIDE),
+        "columns": pa.record_batch(
+            {f"c{i}": numbers[: rows // SHUFFLED // WIDE] for i in range(WIDE)}
+        ),
         "lists": pa.ListArray.from_arrays(pa.array(range(0, rows + 1, WIDE), pa.int32()), numbers),
     }
     source = torch.zeros(rows, device=device)

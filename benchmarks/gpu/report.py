@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,14 +61,17 @@ def to_json(
     operations: list[OperationResult],
     machine: dict[str, str],
     command: str,
+    missing: Sequence[str] = (),  # rows that could not run, with the reason
 ) -> dict[str, Any]:
     return {
         "machine": machine,
         "command": command,
+        "missing": list(missing),
         "calls": [
             {
                 "name": result.call.name,
                 "ratio": result.ratio,
+                "target": result.call.target,
                 "waits": result.waits,
                 "ours": result.ours.to_json(),
                 "peer": result.peer.to_json(),
@@ -109,9 +113,11 @@ def to_markdown(data: dict[str, Any]) -> str:
         f"`{data['command']}`",
     ]
     if data["calls"]:
-        lines += ["", "| call | median | peer | median | ratio | waits |"]
-        lines += ["|---|--:|---|--:|--:|---|"]
+        lines += ["", "| call | median | peer | median | ratio | at most | waits |"]
+        lines += ["|---|--:|---|--:|--:|--:|---|"]
         lines += [_format_call(row) for row in data["calls"]]
+    if data["missing"]:
+        lines += ["", *(f"- Not run: {reason}" for reason in data["missing"])]
     if data["copies"]:
         lines += ["", "| copy | MiB | median | GB/s | of pinned | at least |"]
         lines += ["|---|--:|--:|--:|--:|--:|"]
@@ -128,7 +134,8 @@ def _format_call(row: dict[str, Any]) -> str:
     for timing in row["ours"], row["peer"]:
         cells += [f"`{timing['statement']}`", format_spread(timing)]
     waits = {None: "", False: "no", True: "**yes**"}[row["waits"]]
-    return f"| {' | '.join(cells)} | {row['ratio']:.2f} | {waits} |"
+    most = "" if row["target"] is None else f"{row['target']:.2f}"
+    return f"| {' | '.join(cells)} | {row['ratio']:.2f} | {most} | {waits} |"
 
 
 def _format_copy(row: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks.loader import peers, shapes
+from benchmarks.loader import peers, shapes, walls
 from benchmarks.loader.calls import measure_calls
 from benchmarks.loader.cases import Case, make_cases
 from benchmarks.loader.data import write_files
@@ -55,8 +55,10 @@ def main() -> None:
     seconds = 0 if arguments.quick else shapes.SECONDS
     found = shapes.measure_shapes(seconds=seconds) if is_whole else []
     network = [] if arguments.names else measure_network(2 if arguments.quick else 5)
+    passes = walls.measure_walls(2 if arguments.quick else 9) if is_whole else []
     machine = describe_machine(peers.PACKAGES) if arguments.peers else describe_machine()
     data = {"machine": machine, "rows": rows, "calls": calls, "shapes": found, "network": network}
+    data["walls"] = passes
     table = _to_markdown(data)
     print(f"\n{table}")
     if not arguments.names and not arguments.quick:
@@ -112,6 +114,8 @@ def _to_markdown(data: dict[str, Any]) -> str:
         lines += ["", *shapes.to_markdown(data["shapes"])]
     if data["network"]:
         lines += ["", *to_markdown(data["network"])]
+    if data.get("walls"):
+        lines += ["", *walls.to_markdown(data["walls"])]
     lines += ["", ", ".join(f"{key} {value}" for key, value in data["machine"].items()) + "."]
     return "\n".join(lines) + "\n"
 

@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.loader.cold [FILES [ROUNDS]]`` prints a table: medians of the wall time,
 of the CPU time and of the memory beyond the imports, each round in a new process, turn about. The
-files are links to one of 500 rows and 17 columns.
+files are links to one of 500 rows and 17 columns. `bare_calls.c` is the floor: it needs a compiler,
+``cc``.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from benchmarks.machine import describe_machine
 ROWS, COLUMNS, BATCH_ROWS = 500, 17, 256
 # As large as the default of arrowdl 8ccbd242: that of today decodes 256 MiB before the first batch.
 BUFFER_ROWS = 65_536
+CALLS = "calls"  # the program of `bare_calls.c`, beside the folders
 
 
 def scan(folder: str) -> None:
@@ -41,6 +43,11 @@ def read_footers(folder: str) -> None:
     paths = [entry.path for entry in os.scandir(folder)]
     with ThreadPoolExecutor(2) as threads:
         sum(threads.map(lambda path: pq.read_metadata(path).num_rows, paths))
+
+
+def call_system(folder: str) -> None:
+    """List the files, read the end of each, and ask for the stamp of each, in C."""
+    subprocess.run([Path(folder).with_name(CALLS), folder], check=True)
 
 
 def load_in_order(folder: str) -> None:
@@ -64,6 +71,7 @@ def pass_of_scanner(folder: str) -> None:
 
 CASES: dict[str, tuple[Callable[[str], None], str]] = {
     "scan": (scan, "first batch of pyarrow's scanner"),
+    "calls": (call_system, "the system calls of a first batch in order, in C"),
     "footers": (read_footers, "pyarrow.parquet.read_metadata of all, two threads"),
     "in-order": (load_in_order, "first batch in order"),
     "shuffled": (load_shuffled, f"first batch shuffled, a buffer of {BUFFER_ROWS:,} rows"),
@@ -86,16 +94,22 @@ def write_files(folder: Path, files: int) -> None:
             os.link(first, folder / f"{i:05d}.parquet")
 
 
+def measure_cpu() -> float:
+    """Return the seconds of the CPU that this process and those it waited for took."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
 def probe(name: str, folder: str, one: str) -> dict[str, float]:
     """Measure one case in this process."""
     run, _ = CASES[name]
     next(iter(arrowdl.Loader(one, BATCH_ROWS)))  # what is imported late
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall, cpu = time.perf_counter(), measure_cpu()
     run(folder)
     return {
         "wall": time.perf_counter() - wall,
-        "cpu": time.process_time() - cpu,
+        "cpu": measure_cpu() - cpu,
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory,
     }
 
@@ -107,6 +121,8 @@ def measure(files: int, rounds: int) -> dict[str, dict[str, float]]:
         for path, number in ((folder, files), (one, 1)):
             path.mkdir()
             write_files(path, number)
+        source = Path(__file__).with_name("bare_calls.c")
+        subprocess.run(["cc", "-O2", "-o", folder.with_name(CALLS), source], check=True)
         runs: dict[str, list[dict[str, float]]] = {case: [] for case in CASES}
         for _ in range(rounds):
             for case, results in runs.items():

@@ -1,9 +1,9 @@
 """JPEGs in Parquet as batches of tensors: ours, the bare decoder, and other loaders.
 
 Run it with ``python -m benchmarks.loader.images``. It needs arrowdl, Pillow, pyarrow and torch.
-Peers that are not installed (Hugging Face datasets, LitData, SPDL) are left out. The passes
-alternate, and each round begins with another one. A number is the median of the rounds, a ratio the
-median of the rounds' ratios. CPU time is of all processes.
+Peers that are not installed (Hugging Face datasets, LitData, SPDL, MosaicML streaming) are left
+out. The passes alternate, and each round begins with another one. A number is the median of the
+rounds, a ratio the median of the rounds' ratios. CPU time is of all processes.
 """
 
 from __future__ import annotations
@@ -33,23 +33,24 @@ from torch.nn.functional import interpolate
 SIZE = (224, 224)
 BATCH_ROWS = 64
 DISTINCT = 500  # images, which repeat in random order
-WIDTH, HEIGHT, QUALITY = 500, 375, 93  # smooth noise: 110 kB
+WIDTH, QUALITY = 500, 93  # with a height of three quarters: 110 kB
 Pass = Callable[[], int]  # returns the number of images
 
 
-def draw(rng: np.random.Generator) -> bytes:
+def draw(rng: np.random.Generator, width: int) -> bytes:
     """A JPEG of smooth noise."""
-    noise = rng.integers(0, 256, (HEIGHT // 4, WIDTH // 4, 3), np.uint8)
-    image = Image.fromarray(noise).resize((WIDTH, HEIGHT), Image.Resampling.BICUBIC)
+    height = width * 3 // 4
+    noise = rng.integers(0, 256, (height // 4, width // 4, 3), np.uint8)
+    image = Image.fromarray(noise).resize((width, height), Image.Resampling.BICUBIC)
     file = io.BytesIO()
     image.save(file, "JPEG", quality=QUALITY)
     return file.getvalue()
 
 
-def write(path: Path, rows: int) -> int:
+def write(path: Path, rows: int, width: int = WIDTH) -> int:
     """Write a Parquet file with Hugging Face's structs; return the mean bytes of an image."""
     rng = np.random.default_rng(7)
-    images = [draw(rng) for _ in range(min(DISTINCT, rows))]
+    images = [draw(rng, width) for _ in range(min(DISTINCT * WIDTH // width, rows))]
     kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     schema = pa.schema([("image", kind), ("label", pa.int64())])
     with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
@@ -88,6 +89,21 @@ def run_decoder(images: list[bytes], threads: int) -> int:
     def work(part: list[bytes]) -> None:
         for data in part:
             decode(data)
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, [images[i::threads] for i in range(threads)]))
+    return len(images)
+
+
+def run_into_batches(images: list[bytes], threads: int) -> int:
+    """The bare decoder, whose pixels are copied into batches: no reading, no order."""
+
+    def work(part: list[bytes]) -> None:
+        for start in range(0, len(part), BATCH_ROWS):
+            rows = part[start : start + BATCH_ROWS]
+            batch = torch.empty((len(rows), 3, *SIZE), dtype=torch.uint8)
+            for row, data in zip(batch, rows, strict=True):
+                row.copy_(decode(data))
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, [images[i::threads] for i in range(threads)]))
@@ -173,7 +189,33 @@ def make_spdl(path: Path, workers: int, folder: Path) -> Pass:
     return run
 
 
-PEERS = {"datasets": make_huggingface, "litdata": make_litdata, "spdl": make_spdl}
+def make_streaming(path: Path, workers: int, folder: Path) -> Pass:
+    """MosaicML's streaming, of shards as its users write them."""
+    import streaming
+
+    target = str(folder / "mds")
+    columns = {"image": "bytes", "label": "int"}
+    with streaming.MDSWriter(out=target, columns=columns) as writer:
+        for i, data in enumerate(list_bytes(path)):
+            writer.write({"image": data, "label": i})
+
+    rows = streaming.StreamingDataset(local=target, shuffle=False, batch_size=BATCH_ROWS)
+    batches = torch.utils.data.DataLoader(
+        rows, BATCH_ROWS, num_workers=workers, collate_fn=decode_items
+    )
+    return lambda: sum(len(images) for images in batches)
+
+
+def decode_items(items: list[dict[str, Any]]) -> torch.Tensor:
+    return torch.stack([decode(item["image"]) for item in items])
+
+
+PEERS = {
+    "datasets": make_huggingface,
+    "litdata": make_litdata,
+    "spdl": make_spdl,
+    "streaming": make_streaming,
+}
 
 
 def make_passes(path: Path, threads: int, folder: Path) -> dict[str, Pass]:
@@ -181,6 +223,7 @@ def make_passes(path: Path, threads: int, folder: Path) -> dict[str, Pass]:
     passes: dict[str, Pass] = {
         "arrowdl": partial(run_ours, path, image={"threads": threads}),
         "bare decoder": partial(run_decoder, images, threads),
+        "into batches": partial(run_into_batches, images, threads),
         "by hand": partial(run_by_hand, path, threads, decode),
         "by hand, Pillow": partial(run_by_hand, path, threads, decode_with_pillow),
     }
@@ -210,26 +253,36 @@ def measure(passes: dict[str, Pass], rounds: int) -> dict[str, list[tuple[float,
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser("python -m benchmarks.loader.images", description=__doc__)
-    parser.add_argument("--rows", type=int, default=20_000)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    given = parser.parse_args()
-    torch.set_num_threads(1)  # each thread scales images of its own
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "images.parquet"
-        nbytes = write(path, given.rows)
-        found = measure(make_passes(path, given.threads, Path(folder)), given.rounds)
-    print(f"{given.rows} JPEGs of {nbytes // 1000} kB, {given.threads} threads or workers")
-    print(f"{'':18} images/s  of arrowdl's rate   CPU ms an image  of arrowdl's")
+def print_rates(
+    found: dict[str, list[tuple[float, float]]],  # of `measure`, with a pass "arrowdl"
+    item: str,
+    unit: float,  # in which CPU time is shown: 1e3 are milliseconds
+) -> None:
+    name = {1e3: "ms", 1e6: "us"}[unit]
+    print(f"{'':18} {item}s/s  of arrowdl's rate   CPU {name} of one  of arrowdl's")
     for name, rounds in found.items():
         wall = statistics.median(seconds for seconds, _ in rounds)
         cpu = statistics.median(seconds for _, seconds in rounds)
         both = list(zip(found["arrowdl"], rounds, strict=True))
         rates = statistics.median(ours[0] / other[0] for ours, other in both)
         costs = statistics.median(other[1] / ours[1] for ours, other in both)
-        print(f"{name:18} {1 / wall:8.0f} {rates:18.2f} {cpu * 1e3:17.2f} {costs:14.2f}")
+        print(f"{name:18} {1 / wall:8.0f} {rates:18.2f} {cpu * unit:17.2f} {costs:14.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser("python -m benchmarks.loader.images", description=__doc__)
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--width", type=int, default=WIDTH, help="of the images; photos: 2000")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    given = parser.parse_args()
+    torch.set_num_threads(1)  # each thread scales images of its own
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "images.parquet"
+        nbytes = write(path, given.rows, given.width)
+        found = measure(make_passes(path, given.threads, Path(folder)), given.rounds)
+    print(f"{given.rows} JPEGs of {nbytes // 1000} kB, {given.threads} threads or workers")
+    print_rates(found, "image", 1e3)
 
 
 if __name__ == "__main__":

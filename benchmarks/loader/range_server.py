@@ -1,7 +1,8 @@
 """A server of files on the loopback with a latency and a bandwidth, as an object store has them.
 
-It answers ``HEAD`` and ``GET`` with a range, in the ways of HTTP and of S3's REST interface with
-path-style addresses: ``pyarrow.fs.S3FileSystem(anonymous=True, endpoint_override=...)`` reads it.
+It answers ``HEAD`` and ``GET`` with a range, and lists what is below a prefix, in the ways of
+HTTP and of S3's REST interface with path-style addresses:
+``pyarrow.fs.S3FileSystem(anonymous=True, endpoint_override=...)`` reads it.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from email.utils import formatdate
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 _CHUNK = 2**18  # bytes that a connection sends before another one has its turn
 # An idle line saves up so much, so that late wake-ups on a busy machine cost nothing.
@@ -109,6 +111,12 @@ def _answer(connection: socket.socket, head: bytes, root: Path, link: Link) -> N
         return
     time.sleep(link.count())
     file = root / path.lstrip("/")
+    query = parse_qs(urlsplit(target.decode()).query)
+    if "list-type" in query:
+        text = _list(file, query.get("prefix", [""])[0]).encode()
+        _send_head(connection, "200 OK", [f"Content-Length: {len(text)}"])
+        connection.sendall(text)
+        return
     if not file.is_file():
         _send_head(connection, "404 Not Found", ["Content-Length: 0"])
         return
@@ -131,6 +139,24 @@ def _answer(connection: socket.socket, head: bytes, root: Path, link: Link) -> N
             while count:
                 sent = os.sendfile(connection.fileno(), opened.fileno(), begin, count)
                 begin, count = begin + sent, count - sent
+
+
+def _list(bucket: Path, prefix: str) -> str:
+    """Return an answer of ListObjectsV2 with all files below a directory."""
+    files = sorted(path for path in (bucket / prefix).rglob("*") if path.is_file())
+    entries = []
+    for path in files:
+        found = path.stat()
+        time = datetime.fromtimestamp(int(found.st_mtime), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        entries.append(
+            f"<Contents><Key>{path.relative_to(bucket)}</Key><LastModified>{time}</LastModified>"
+            f'<ETag>"{found.st_mtime_ns:x}"</ETag><Size>{found.st_size}</Size></Contents>'
+        )
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult>'
+        f"<KeyCount>{len(files)}</KeyCount><IsTruncated>false</IsTruncated>{''.join(entries)}"
+        "</ListBucketResult>"
+    )
 
 
 def _send_head(connection: socket.socket, status: str, fields: list[str]) -> None:

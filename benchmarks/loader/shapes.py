@@ -210,14 +210,14 @@ def measure_shapes(
     rows = []
     for shape in SHAPES:
         if not chosen or shape.name in chosen:
-            rows += list(_measure_shape(shape, _write_files(shape, folder), seconds))
+            rows += list(_measure_shape(shape, write_shape(shape, folder), seconds))
     return rows
 
 
 def make_passes(name: str) -> tuple[dict[str, Pass], Any, int]:
     """Return passes over a shape, each by what makes it; also a batch, and how many there are."""
     (shape,) = [shape for shape in SHAPES if shape.name == name]
-    paths = _write_files(shape, DATA)
+    paths = write_shape(shape, DATA)
     loaders = {
         kind: _make_loader(shape, paths, **_read_kind(kind)) for kind in ("in order", "shuffled")
     }
@@ -268,7 +268,7 @@ def _print_probe(name: str, kind: str) -> None:
     """Print what `_probe` returns, of this process."""
     (shape,) = [shape for shape in SHAPES if shape.name == name]
     _drain(arrowdl.Loader(pa.table({"x": [1.0]}), 1))  # imports
-    begin = _make_pass(shape, _write_files(shape, DATA), kind)
+    begin = _make_pass(shape, write_shape(shape, DATA), kind)
     before = read_memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
     first = []
@@ -293,7 +293,7 @@ def read_memory(name: str) -> int:
     raise LookupError(name)
 
 
-def _write_files(shape: Shape, folder: Path) -> list[Path]:
+def write_shape(shape: Shape, folder: Path) -> list[Path]:
     """Write the files of a shape, if they do not exist yet."""
     target = folder / "shapes" / (shape.data or shape.name)
     paths = [target / f"{i:03}.parquet" for i in range(shape.files)]

@@ -4,11 +4,7 @@
 #include "arrowdl/deferred_release.hpp"
 #include "arrowdl/stream.hpp"
 #include "arrowdl/version.hpp"
-#include "classes/async_receiver.hpp"
-#include "classes/column_options.hpp"
-#include "classes/device.hpp"
-#include "classes/device_array.hpp"
-#include "classes/device_stream.hpp"
+#include "classes/classes.hpp"
 #include "classes/schema.hpp"
 #include "export/tensor.hpp"
 #include "functions/functions.hpp"
@@ -60,7 +56,6 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used(),
   register_c_data(m);
   register_to_arrow(m);
   register_buffers(m);
-  register_processes(m);
   register_footers(m);
   register_tensor_block(m);
   register_take_rows(m);

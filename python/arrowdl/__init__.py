@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from arrowdl._async_stream import AsyncDeviceStream
     from arrowdl._device_type import DeviceType
     from arrowdl.loader import (
+        Audio,
         Buckets,
         Image,
         Loader,
@@ -54,6 +55,7 @@ _MODULES = ("c_data", "debug", "loader", "testing")
 _CLASSES = {
     "AsyncDeviceStream": "arrowdl._async_stream",
     "DeviceType": "arrowdl._device_type",
+    "Audio": "arrowdl.loader",
     "Buckets": "arrowdl.loader",
     "Image": "arrowdl.loader",
     "Loader": "arrowdl.loader",
@@ -105,6 +107,7 @@ def doctor() -> str:
 
 __all__ = [
     "AsyncDeviceStream",
+    "Audio",
     "Buckets",
     "Device",
     "DeviceArray",

@@ -108,8 +108,8 @@ class Config:
 
         Copies allocate the memory in blocks of 64 KiB to 4 MiB, and reuse it. A copy that finds all
         blocks in use waits on the host for an earlier copy. Each thread that copies may always have
-        one block. A lower limit releases blocks when no copy uses them. Less than 0 raises
-        ValueError.
+        one block. A lower limit releases blocks when no copy uses them. Up to four times as much
+        pinned memory of released arrays is kept for later ones. Less than 0 raises ValueError.
         """
         return _core.staging_limit()
 

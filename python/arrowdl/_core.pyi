@@ -1,7 +1,7 @@
 """Types of the compiled core. Its docstrings are in cpp/bindings: `help(arrowdl.from_arrow)`."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, final, overload
+from typing import Any, Literal, SupportsFloat, final, overload
 
 from typing_extensions import Buffer, CapsuleType
 
@@ -172,7 +172,7 @@ class DeviceStream:
         *,
         buffer_size: int = 256,
         long: Literal["split", "truncate", "drop", "raise"] = "split",
-        pad_value: float | Mapping[str, float] = 0,
+        pad_value: SupportsFloat | Mapping[str, SupportsFloat] = 0,
         drop_last: bool = False,
         aligned: Sequence[str] | None = None,
         add: Sequence[str] = ("position_ids", "segment_ids", "cu_seqlens"),
@@ -205,6 +205,7 @@ class DeviceStream:
         stack: bool | Mapping[str, Sequence[str]] | None = None,
         layout: Literal["auto", "fixed_shape_tensor", "list"] = "auto",
         bool_as: Literal["bool8", "bits"] = "bits",
+        extensions: bool = True,
     ) -> DeviceStream: ...
     def prefetch(self, depth: int = 2) -> DeviceStream: ...
     def close(self) -> None: ...
@@ -274,10 +275,17 @@ class TensorBlock:
     @property
     def left_out(self) -> list[int]: ...
     def write(self, target: Buffer) -> None: ...
+    def make_array(self, device: Any) -> DeviceArray: ...
 
+@final
+class JoinedParquet: ...
+
+def list_changed_files(paths: list[str], stamps: bytes) -> list[str]: ...
 def read_parquet_footers(
-    paths: Sequence[str],
-) -> list[tuple[int, int, int, tuple[int, ...], tuple[int, ...], bytes] | None]: ...
+    paths: list[str],
+) -> tuple[bytes, bytes, bytes, bytes, list[bytes]]: ...
+def join_parquet_files(paths: list[str], most: int) -> JoinedParquet | None: ...
+def parse_parquet_footer(data: bytes, /) -> tuple[bytes, bytes, bytes] | None: ...
 def read_row_numbers(rows: Any, num_rows: int, /) -> DeviceArray: ...
 def number_rows(arrays: Sequence[DeviceArray], starts: DeviceArray, /) -> object: ...
 def take_rows(rows: object, numbers: DeviceArray, /) -> tuple[DeviceArray, bool]: ...
@@ -294,6 +302,7 @@ def to_arrow_device(
     copy: bool | None = None,
     layout: Literal["auto", "fixed_shape_tensor", "list"] = "auto",
     bool_as: Literal["bool8", "bits"] = "bool8",
+    extensions: bool = True,
     mask: MaskLike | None = None,
     stream: Any = None,
 ) -> DeviceArray: ...
@@ -332,7 +341,7 @@ def to_torch(
     device: DeviceLike | None = None,
     copy: bool | None = None,
     dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
-    pad_value: float | Mapping[str, float] = 0,
+    pad_value: SupportsFloat | Mapping[str, SupportsFloat] = 0,
     max_length: int | Mapping[str, int] | None = None,
     pad_to_multiple: int | None = None,
 ) -> tuple[Any, Any]: ...
@@ -347,7 +356,7 @@ def to_torch(
     device: DeviceLike | None = None,
     copy: bool | None = None,
     dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
-    pad_value: float | Mapping[str, float] = 0,
+    pad_value: SupportsFloat | Mapping[str, SupportsFloat] = 0,
     max_length: int | Mapping[str, int] | None = None,
     pad_to_multiple: int | None = None,
 ) -> Any: ...
@@ -362,7 +371,7 @@ def to_jax(
     device: DeviceLike | None = None,
     copy: bool | None = None,
     dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
-    pad_value: float | Mapping[str, float] = 0,
+    pad_value: SupportsFloat | Mapping[str, SupportsFloat] = 0,
     max_length: int | Mapping[str, int] | None = None,
     pad_to_multiple: int | None = None,
 ) -> tuple[Any, Any]: ...
@@ -377,7 +386,7 @@ def to_jax(
     device: DeviceLike | None = None,
     copy: bool | None = None,
     dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
-    pad_value: float | Mapping[str, float] = 0,
+    pad_value: SupportsFloat | Mapping[str, SupportsFloat] = 0,
     max_length: int | Mapping[str, int] | None = None,
     pad_to_multiple: int | None = None,
 ) -> Any: ...
@@ -392,7 +401,7 @@ def to_numpy(
     device: DeviceLike | None = None,
     copy: bool | None = None,
     dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
-    pad_value: float | Mapping[str, float] = 0,
+    pad_value: SupportsFloat | Mapping[str, SupportsFloat] = 0,
     max_length: int | Mapping[str, int] | None = None,
     pad_to_multiple: int | None = None,
 ) -> tuple[Any, Any]: ...
@@ -407,7 +416,7 @@ def to_numpy(
     device: DeviceLike | None = None,
     copy: bool | None = None,
     dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
-    pad_value: float | Mapping[str, float] = 0,
+    pad_value: SupportsFloat | Mapping[str, SupportsFloat] = 0,
     max_length: int | Mapping[str, int] | None = None,
     pad_to_multiple: int | None = None,
 ) -> Any: ...
@@ -424,8 +433,6 @@ def assemble(
     is_ordered: bool = False,
 ) -> DeviceArray: ...
 def borrow_memory(address: int, size: int, device: Any, owner: object) -> DeviceArray: ...
-def make_shared_copy(array: Any) -> tuple[bytes, int]: ...
-def open_shared_copy(description: bytes, descriptor: int) -> DeviceArray: ...
 def address_of(array: Any) -> int: ...
 def list_metadata(source: Any) -> list[tuple[bytes, bytes]]: ...
 def is_host_readable(device: Any) -> bool: ...
@@ -448,6 +455,7 @@ def set_staging_limit(value: int) -> None: ...
 def num_threads() -> int: ...
 def set_num_threads(value: int) -> None: ...
 def stream_copy_seconds() -> float: ...
+def staged_bytes() -> int: ...
 def staging_bytes() -> int: ...
 def live_objects() -> int: ...
 def abandoned_releases() -> int: ...

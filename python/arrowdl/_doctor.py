@@ -17,7 +17,6 @@ _ARRAY_LIBRARIES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "torch": ("torch", lambda torch: torch.zeros(1)),
     "jax": ("jax", lambda jax: jax.numpy.zeros(1)),
     "cupy": ("cupy", lambda cupy: cupy.zeros(1)),
-    "dpctl": ("dpctl.tensor", lambda dpt: dpt.zeros(1)),
     "dpnp": ("dpnp", lambda dpnp: dpnp.zeros(1)),
     "tensorflow": ("tensorflow", lambda tf: tf.zeros(1)),
     "paddle": ("paddle", lambda paddle: paddle.zeros([1])),
@@ -32,8 +31,8 @@ def report() -> str:
     """Return the report of `arrowdl.doctor`."""
     libraries = _installed(_ARRAY_LIBRARIES, _array_library)  # first: some load a device runtime
     sections = [
-        ("arrowdl", _own()),
-        ("device runtimes", [_runtime(found) for found in _core.list_backends()]),
+        ("arrowdl", _describe_package()),
+        ("device runtimes", [_runtime(backend) for backend in _core.list_backends()]),
         ("array libraries", libraries),
         ("Arrow libraries", _installed(_ARROW_LIBRARIES, _arrow_library)),
     ]
@@ -43,7 +42,7 @@ def report() -> str:
     )
 
 
-def _own() -> list[str]:
+def _describe_package() -> list[str]:
     return [
         f"version   {_core.__version__}",
         f"DLPack    {_core.dlpack_version[0]}.{_core.dlpack_version[1]}",
@@ -52,12 +51,12 @@ def _own() -> list[str]:
     ]
 
 
-def _runtime(found: dict[str, Any]) -> str:
-    types = ", ".join(found["types"])
-    if found["problem"]:
-        return f"{types}: {found['problem']}"
-    count = found["device_count"]
-    return f"{types}: {found['name']} {found['version']}, {count} device{'s' * (count != 1)}"
+def _runtime(backend: dict[str, Any]) -> str:
+    types = ", ".join(backend["types"])
+    if backend["problem"]:
+        return f"{types}: {backend['problem']}"
+    count = backend["device_count"]
+    return f"{types}: {backend['name']} {backend['version']}, {count} device{'s' * (count != 1)}"
 
 
 def _installed(names: Any, describe: Callable[[str, str], str]) -> list[str]:

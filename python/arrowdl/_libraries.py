@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
+from types import GeneratorType
 from typing import Any, NamedTuple
 
+# Iterables of arrays: nothing is looked up for those that the Loader makes for each unit of a file.
+_PLAIN = (list, tuple, map, chain, GeneratorType)
 # The rows of a batch, as in a scanner of pyarrow.
 _SCAN_ROWS = 131_072
 
@@ -79,12 +82,7 @@ ADVICE = (
         ("LazyFrame",),
         "pass frame.collect(), or the lazy frame in it, frame.to_native()",
     ),
-    Advice(
-        "ibis",
-        ("Value",),
-        "pass value.to_pyarrow()",
-        "give the expression of a table, value.as_table()",
-    ),
+    Advice("ibis", ("Value",), "pass value.to_pyarrow()", "give the table, value.as_table()"),
     Advice(
         "pyarrow._dataset",
         ("Dataset", "Fragment"),
@@ -161,17 +159,9 @@ ADVICE = (
     ),
     Advice("datafusion", ("RecordBatch",), "pass batch.to_pyarrow()"),
     Advice("vortex", ("Array",), "pass array.to_arrow_array()", "give array.to_arrow_table()"),
+    Advice("vortex", ("ArrayIterator",), "pass its to_arrow()", "give its file, file.to_dataset()"),
     Advice(
-        "vortex",
-        ("ArrayIterator",),
-        "pass its to_arrow()",
-        "give its file as a dataset, file.to_dataset()",
-    ),
-    Advice(
-        "vortex",
-        ("VortexFile",),
-        "pass file.to_arrow(), a stream",
-        "give it as a dataset, file.to_dataset()",
+        "vortex", ("VortexFile",), "pass file.to_arrow(), a stream", "give its file.to_dataset()"
     ),
     Advice(
         "vortex",
@@ -191,7 +181,20 @@ ADVICE = (
         "pass dataset.read()",
         "give a pyarrow dataset of its files, pyarrow.dataset.dataset(source.files)",
     ),
+    Advice(
+        "ray.data",
+        ("Dataset",),
+        "pass pyarrow.concat_tables(ray.get(dataset.to_arrow_refs()))",
+        "give a function, lambda: dataset.iter_batches(batch_format='pyarrow')",
+    ),
+    Advice(
+        "dask.dataframe",
+        ("DataFrame", "Series"),
+        "pass frame.compute()",
+        "give frame.compute(), or lambda: (part.compute() for part in frame.partitions)",
+    ),
     # Databases and servers.
+    Advice("real_ladybug", ("QueryResult",), "pass result.get_as_arrow()"),
     Advice(
         "adbc_driver_manager",
         ("Cursor",),
@@ -399,6 +402,8 @@ def open_stream(obj: Any) -> Any:
 
     Raises TypeError if `obj` is something else that arrowdl knows, such as a tensor or a path.
     """
+    if isinstance(obj, _PLAIN):
+        return None
     if is_of(obj, "pyarrow._dataset", "Scanner"):
         return obj.to_reader()
     if is_of(obj, "pyarrow._dataset", "Dataset", "Fragment"):
@@ -407,7 +412,7 @@ def open_stream(obj: Any) -> Any:
         return _run_query(obj)
     if is_of(obj, "datasets", "Dataset", "IterableDataset"):
         return _read_huggingface(obj)
-    if not isinstance(obj, (list, tuple)) and (find_advice(obj) or _is_tensor(obj)):
+    if find_advice(obj) or _is_tensor(obj):
         raise TypeError(explain_unread("from_arrow_stream", obj))
     return None
 

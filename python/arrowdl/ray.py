@@ -63,13 +63,13 @@ class ShardLoader(Loader):
                 f"{type(shard).__name__} has no iter_batches: give a shard of "
                 "Dataset.streaming_split() or of ray.train.get_dataset_shard(), or a Dataset"
             )
-        given = Ranks() if ranks is None else ranks
-        if given.rank is not None:
+        group = Ranks() if ranks is None else ranks
+        if group.rank is not None:
             raise ValueError(
                 "the shard already belongs to one rank: leave Ranks.rank and Ranks.world_size out"
             )
-        own = replace(given, rank=0, world_size=1)
-        super().__init__(partial(_read_blocks, shard), batch_size, ranks=own, **options)
+        local = replace(group, rank=0, world_size=1)
+        super().__init__(partial(_read_blocks, shard), batch_size, ranks=local, **options)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position in the epoch, for information: no loader can resume from it."""

@@ -6,7 +6,7 @@ implement.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, SupportsFloat, TypeAlias
 
 from arrowdl._device_type import DeviceType
 
@@ -143,15 +143,15 @@ AllocatorLike: TypeAlias = (
 """What allocates device memory: see `config.allocator`."""
 
 NullPolicy: TypeAlias = Literal["raise", "fill", "nan", "mask"]
-NullsLike: TypeAlias = "NullPolicy | Mapping[str, NullPolicy]"
-"""What becomes of nulls: one policy, or that of each column."""
+NullsLike: TypeAlias = "NullPolicy | SupportsFloat | Mapping[str, NullPolicy | SupportsFloat]"
+"""What becomes of nulls: one policy or number, or that of each column."""
 
 
 class PaddedForm(Protocol):
     """`Padded`: how rows of lists are padded."""
 
     @property
-    def value(self) -> float: ...
+    def value(self) -> SupportsFloat: ...
     @property
     def max_length(self) -> int | None: ...
     @property
@@ -163,7 +163,8 @@ RaggedLike: TypeAlias = "RaggedForm | Mapping[str, RaggedForm]"
 """What becomes of lists: one form, or that of each column."""
 
 DtypeLike: TypeAlias = Any
-"""What names a dtype: ``"float32"``, ``torch.float32``, ``np.float32``, ``jnp.float32``."""
+"""What names a dtype: ``"float32"``, ``torch.float32``, ``np.float32``, ``jnp.float32``, or, of
+times, their unit: ``"timestamp[us]"``."""
 
 __all__ = [
     "AllocatorLike",

@@ -23,7 +23,7 @@ def load() -> Any:
 
 
 TABLE = load()
-LIBRARIES = {"oneapi": "dpctl"}
+LIBRARIES = {"oneapi": "dpnp"}
 
 
 def test_the_table_is_true() -> None:

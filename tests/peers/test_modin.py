@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 from arrowdl import debug
 from helpers.protocols import TABLE
+from modin.pandas.io import from_arrow
 
 COLUMNS: dict[str, Any] = {
     "int": [1, 2, 3],
@@ -100,3 +101,13 @@ def test_an_index_is_not_left_behind_silently() -> None:
 def test_the_table_of_the_documentation_says_so() -> None:
     for key, row in TABLE.find_rows(["modin"]).items():
         assert TABLE.read_rows()[key] == row, "run tools/list_protocols.py modin"
+
+
+@pytest.mark.parametrize("type", ["int8", "uint32", "int64", "bool"])
+def test_numbers_with_nulls_of_from_arrow_are_refused(type: str) -> None:
+    """Its dtype is that of the Arrow column, and its memory that of float64 or of objects."""
+    table = pa.table({"x": pa.array([1, None, 0]).cast(type)})
+    frame = from_arrow(table)
+    assert str(frame.dtypes["x"]) == type
+    with pytest.raises(ValueError, match="NON_NULLABLE, and null_count is 1"):
+        arrowdl.from_arrow(frame)

@@ -21,6 +21,12 @@ from helpers.processes import run_python
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+if find_spec("hypothesis"):  # the same cases each time, however slow the machine is
+    from hypothesis import settings
+
+    settings.register_profile("arrowdl", derandomize=True, deadline=None)
+    settings.load_profile("arrowdl")
+
 
 def pytest_make_parametrize_id(val: object) -> str | None:
     """Functions as parameters are named, not shown with an address: workers must agree on ids."""

@@ -7,7 +7,8 @@
 # when it is made, and lists whose values are). With host frames it would keep what Python's frames refer
 # to, and take the GIL in calls that torch's allocator makes under a lock: so it shows no host frames.
 # Not being pinned memory is an error to the driver, and an answer to us. racecheck has nothing
-# to find: our kernels share no memory of a block.
+# to find: our kernels share no memory of a block. With SHORT=1 memcheck alone, on one file of copies,
+# one of releases and one of the Loader: what `make card` has time for.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not on PATH" >&2; exit 1; }
@@ -21,6 +22,10 @@ sanitize() {
     -m "cuda and sanitize" -k "$select"
 }
 
+if [ -n "${SHORT:-}" ]; then
+  sanitize memcheck "test_copies or test_release or test_loader"
+  exit
+fi
 sanitize memcheck ""
 sanitize memcheck "not rows and not arrow_readers and not through_the_host" \
   --track-stream-ordered-races use-before-alloc

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, assert_type
 
 from arrowdl import (
+    Audio,
     Buckets,
     DeviceArray,
     DeviceStream,
@@ -72,6 +73,7 @@ def objects(table: DeviceArray, plan: FilePlan) -> list[Loader]:
         Loader(table, ranks=Ranks(global_batch_size=512), ragged=Padded(), progress=True),
         Loader(table, 8, transform_arrow={"x": lambda column: column.to_pylist()}),
         Loader(table, 8, transform_arrow={"x": Image((8, 8), mode="L", crop="random")}),
+        Loader(table, 8, transform_arrow={"x": Audio(16_000, mono=False)}),
         Loader(table, 8, transform_arrow=[lambda batch: batch[:1], {"x": lambda x: x}]),
         Loader(table, 8, transform_arrow={"x": Tokenize(object(), max_length=8)}),
         Loader.mix({"a": table}, {"a": 1}, ranks=Ranks(global_batch_size=8), nulls="fill"),
@@ -89,6 +91,7 @@ def refused(table: DeviceArray) -> None:
     Loader(table, 8, ranks=Tokens(8))  # type: ignore[arg-type]
     Loader(table, 8, batching="y")  # type: ignore[arg-type]
     Loader(table, 8, on_error="ignore")  # type: ignore[arg-type]
+    Audio("16k")  # type: ignore[arg-type]
     Image(224)  # type: ignore[arg-type]
     Image((8, 8), mode="CMYK")  # type: ignore[arg-type]
     Tokenize(object(), max_length="8")  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, assert_type
 
 import arrowdl
+import numpy as np
 from arrowdl import Device, DeviceArray, DeviceStream, Schema
 from arrowdl.typing import DeviceLike, SupportsArrowStream, SupportsDLPack
 from typing_extensions import CapsuleType
@@ -21,10 +22,15 @@ def functions(tensor: SupportsDLPack, table: SupportsArrowStream) -> None:
     assert_type(arrowdl.from_arrow(table), DeviceArray)
     # Frameworks are not dependencies, so their tensors have no type here.
     assert_type(arrowdl.to_torch(table), Any)
+    assert_type(arrowdl.to_arrow_device(tensor, extensions=False), DeviceArray)
     assert_type(arrowdl.to_jax(table, nulls="nan", stack=True), Any)
+    assert_type(arrowdl.to_jax(table, nulls={"x": -1, "y": "mask"}, dtype="timestamp[us]"), Any)
     assert_type(arrowdl.to_numpy(table, nulls="fill", ragged="padded"), Any)
     assert_type(arrowdl.to_numpy(table, nulls={"x": "fill"}, dtype={"x": "float32"}), Any)
     assert_type(arrowdl.to_torch(table, ragged="padded", pad_value=-1, max_length=4), Any)
+    median = np.float32(1.5)
+    assert_type(arrowdl.to_torch(table, nulls={"x": median}, pad_value=np.int64(-1)), Any)
+    arrowdl.Loader(table, nulls=median, ragged=arrowdl.Padded(median))
     matrix = arrowdl.to_torch(table, nulls="mask", stack=True)
     assert_type(matrix, tuple[Any, Any])
     values, valid = arrowdl.to_torch(table, nulls="mask")

@@ -1,6 +1,4 @@
 // Receives an asynchronous stream for Python.
-#include "classes/async_receiver.hpp"
-
 #include <pybind11/pybind11.h>
 
 #include <functional>
@@ -9,9 +7,9 @@
 #include <utility>
 
 #include "arrowdl/async_stream.hpp"
-#include "classes/device_stream.hpp"
+#include "classes/classes.hpp"
 #include "classes/schema.hpp"
-#include "schema/copy_schema.hpp"
+#include "schema/make_schema.hpp"
 #include "support/capsule.hpp"
 #include "support/constructor.hpp"
 #include "support/device_array_object.hpp"

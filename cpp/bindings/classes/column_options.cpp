@@ -1,11 +1,10 @@
 // The Python class ColumnOptions: options of a Loader, read once for all of its batches.
-#include "classes/column_options.hpp"
-
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <utility>
 
+#include "classes/classes.hpp"
 #include "export/read_column_options.hpp"
 #include "support/constructor.hpp"
 #include "support/values.hpp"
@@ -53,8 +52,7 @@ py::object find_max_length(const OptionsObject& self, const std::string& column)
 
 bool fills(const OptionsObject& self, const std::vector<std::string>& columns) {
   for (const std::string& column : columns) {
-    const NullPolicy policy = self.options.find_null_policy(column);
-    if (policy == NullPolicy::kFill || policy == NullPolicy::kNan) return true;
+    if (self.options.find_null_policy(column).replaces()) return true;
   }
   return false;
 }
@@ -124,7 +122,7 @@ void register_column_options(py::module_& m) {
       .def("find_max_length", &find_max_length, py::arg("column"),
            "Return the values of a padded row of `column` that are kept; None for all. A column "
            "without a form keeps as many as the longest of the padded columns.")
-      .def("fills", &fills, py::arg("columns"), "Whether nulls of a column become zero or NaN.")
+      .def("fills", &fills, py::arg("columns"), "Whether nulls of a column are replaced.")
       .def("check_names", &check_names, py::arg("columns"),
            "Raise ValueError if an option names neither one of `columns` nor a matrix.")
       .def("__reduce__", [](const py::object& self) {

@@ -1,5 +1,5 @@
 // Makes and reads the class Device.
-#include "classes/device.hpp"
+#include "arrowdl/device.hpp"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "arrowdl/backends.hpp"
-#include "arrowdl/device.hpp"
 #include "arrowdl/error.hpp"
+#include "classes/classes.hpp"
 #include "support/arguments.hpp"
 #include "support/constructor.hpp"
 #include "support/python_hooks.hpp"

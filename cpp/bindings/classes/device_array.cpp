@@ -1,22 +1,22 @@
-// Creates, compares and takes apart DeviceArrays, in the raw C API.
-#include "classes/device_array.hpp"
-
+// The Python type DeviceArray: the one class on the raw C API. Every tensor that crosses calls its
+// protocol methods, which cost a tenth of what pybind11's do.
 #include <pybind11/pybind11.h>
 #include <structmember.h>
 
 #include <cstddef>
+#include <functional>
 #include <optional>
+#include <string>
+#include <type_traits>
 
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/lists.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_dlpack.hpp"
-#include "classes/device_array_dlpack.hpp"
+#include "classes/classes.hpp"
 #include "classes/device_array_docs.hpp"
-#include "classes/device_array_protocols.hpp"
-#include "classes/device_array_streams.hpp"
-#include "classes/repr.hpp"
+#include "classes/device_array_methods.hpp"
 #include "classes/schema.hpp"
 #include "export/arrow.hpp"
 #include "export/exchange_api.hpp"
@@ -64,19 +64,16 @@ PyObject* is_released(PyObject* self, void*) noexcept {
   return PyBool_FromLong(peek_array(self) ? 0 : 1);
 }
 
-/// multiprocessing calls what `_processes.py` registers instead.
 PyObject* reduce(PyObject* self, PyObject*) noexcept {
   return guarded([&]() -> PyObject* {
     const DeviceArray array = peek_array(self);
-    if (!array || is_host_readable(array.device())) {
-      raise_type_error(
-          "a DeviceArray cannot be pickled, it refers to memory of this process: send "
-          "pyarrow.array(arr) instead, or its values with arrowdl.to_numpy(arr)");
-    }
-    raise_type_error("a DeviceArray on ", to_string(array.device()),
-                     " cannot be pickled, it refers to memory of this process: send it by "
-                     "multiprocessing, which shares memory of cuda and rocm, or send "
-                     "pyarrow.array(arr.to(\"cpu\"))");
+    const bool is_on_host = !array || is_host_readable(array.device());
+    raise_type_error(
+        "a DeviceArray cannot be pickled, it refers to memory of this process: send ",
+        is_on_host
+            ? "pyarrow.array(arr) instead, or its values with arrowdl.to_numpy(arr)"
+            : "arrowdl.to_torch(arr).clone() by torch.multiprocessing, which shares its memory, "
+              "or pyarrow.array(arr.to(\"cpu\"))");
   });
 }
 
@@ -120,39 +117,30 @@ PyObject* repr_html(PyObject* self, PyObject*) noexcept {
   return guarded([&] { return decode(describe_html(get_array(self))).release().ptr(); });
 }
 
-/// A property whose value `read` makes: a Python object, or something that pybind11 casts.
+/// The value of `read(array)` as a Python object.
 template <typename Read>
-PyObject* read_property(PyObject* self, const Read& read) noexcept {
+PyObject* read_array(PyObject* self, const Read& read) noexcept {
   return guarded([&] {
-    auto value = read(get_array(self));
+    auto value = std::invoke(read, get_array(self));
     if constexpr (std::is_base_of_v<py::handle, decltype(value)>) {
       return value.release().ptr();
+    } else if constexpr (std::is_same_v<DeviceArray, decltype(value)>) {
+      return wrap(std::move(value)).release().ptr();
     } else {
       return py::cast(std::move(value)).release().ptr();
     }
   });
 }
 
-PyObject* get_type(PyObject* self, void*) noexcept {
-  return read_property(self, [](const DeviceArray& array) { return to_string(array.type()); });
+/// A property, whose value `read(array)` makes.
+template <auto read>
+PyObject* get(PyObject* self, void*) noexcept {
+  return read_array(self, read);
 }
 
-PyObject* get_schema(PyObject* self, void*) noexcept {
-  return read_property(self,
-                       [](const DeviceArray& array) { return Schema(array.export_schema()); });
-}
+std::string read_type(const DeviceArray& array) { return to_string(array.type()); }
 
-PyObject* get_device(PyObject* self, void*) noexcept {
-  return read_property(self, [](const DeviceArray& array) { return array.device(); });
-}
-
-PyObject* get_nbytes(PyObject* self, void*) noexcept {
-  return read_property(self, [](const DeviceArray& array) { return array.nbytes(); });
-}
-
-PyObject* get_null_count(PyObject* self, void*) noexcept {
-  return read_property(self, [](const DeviceArray& array) { return array.null_count(); });
-}
+Schema read_schema(const DeviceArray& array) { return Schema(array.export_schema()); }
 
 /// The type that `__dlpack__` reads: run ends are decoded on the way.
 const Type& tensor_type(const DeviceArray& array) {
@@ -160,33 +148,29 @@ const Type& tensor_type(const DeviceArray& array) {
   return type.layout == Layout::kRunEndEncoded ? type.children[1] : type;
 }
 
-PyObject* get_shape(PyObject* self, void*) noexcept {
-  return read_property(self, [](const DeviceArray& array) {
-    const Type& type = tensor_type(array);
-    if (!why_not_tensor(type).empty()) return py::tuple(py::make_tuple(array.length()));
-    const TensorView view = describe_tensor(type, array.length());
-    py::tuple shape(static_cast<std::size_t>(view.ndim));
-    for (int32_t i = 0; i < view.ndim; ++i) {
-      shape[static_cast<std::size_t>(i)] = py::int_(view.extent(i));
-    }
-    return shape;
-  });
+py::tuple read_shape(const DeviceArray& array) {
+  const Type& type = tensor_type(array);
+  if (!why_not_tensor(type).empty()) return py::make_tuple(array.length());
+  const TensorView view = describe_tensor(type, array.length());
+  py::tuple shape(static_cast<std::size_t>(view.ndim));
+  for (int32_t i = 0; i < view.ndim; ++i) {
+    shape[static_cast<std::size_t>(i)] = py::int_(view.extent(i));
+  }
+  return shape;
 }
 
 PyObject* is_contiguous(PyObject* self, PyObject*) noexcept {
-  return read_property(self, [](const DeviceArray& array) {
+  return read_array(self, [](const DeviceArray& array) {
     const Type& type = tensor_type(array);
     return py::bool_(!why_not_tensor(type).empty() ||
                      describe_tensor(type, array.length()).is_contiguous());
   });
 }
 
-PyObject* get_dtype(PyObject* self, void*) noexcept {
-  return read_property(self, [](const DeviceArray& array) -> py::object {
-    const Type& type = tensor_type(array);
-    if (!why_not_tensor(type).empty()) return py::none();
-    return py::str(describe_tensor(type, 0).dtype->name);
-  });
+py::object read_dtype(const DeviceArray& array) {
+  const Type& type = tensor_type(array);
+  if (!why_not_tensor(type).empty()) return py::none();
+  return py::str(describe_tensor(type, 0).dtype->name);
 }
 
 // ---------------------------------------------------------------- parts
@@ -205,13 +189,11 @@ PyObject* get_field(PyObject* self, PyObject* key) noexcept {
   });
 }
 
-PyObject* get_field_names(PyObject* self, void*) noexcept {
-  return read_property(self, [](const DeviceArray& array) {
-    py::list names;
-    if (array.type().layout != Layout::kStruct) return names;
-    for (const Type& child : array.type().children) names.append(child.name());
-    return names;
-  });
+py::list read_field_names(const DeviceArray& array) {
+  py::list names;
+  if (array.type().layout != Layout::kStruct) return names;
+  for (const Type& child : array.type().children) names.append(child.name());
+  return names;
 }
 
 PyObject* subscript(PyObject* self, PyObject* key) noexcept {
@@ -237,39 +219,21 @@ PyObject* subscript(PyObject* self, PyObject* key) noexcept {
   });
 }
 
-PyObject* get_values(PyObject* self, void*) noexcept {
-  return guarded([&] {
-    const DeviceArray array = get_array(self);
-    if (array.type().layout == Layout::kFixedSizeList) return wrap(array.child(0)).release().ptr();
-    return wrap(split_list(array).values).release().ptr();
-  });
+DeviceArray read_values(const DeviceArray& array) {
+  if (array.type().layout == Layout::kFixedSizeList) return array.child(0);
+  return split_list(array).values;
 }
 
-PyObject* get_offsets(PyObject* self, void*) noexcept {
-  return guarded([&] { return wrap(split_list(get_array(self)).offsets).release().ptr(); });
+DeviceArray read_offsets(const DeviceArray& array) { return split_list(array).offsets; }
+
+py::object read_sync_event(const DeviceArray& array) {
+  if (!array.sync_event()) return py::none();
+  return py::int_(array.sync_event().value());
 }
 
-PyObject* get_indices(PyObject* self, void*) noexcept {
-  return guarded([&] { return wrap(get_array(self).indices()).release().ptr(); });
-}
-
-PyObject* get_sync_event(PyObject* self, void*) noexcept {
-  return read_property(self, [](const DeviceArray& array) -> py::object {
-    if (!array.sync_event()) return py::none();
-    return py::int_(array.sync_event().value());
-  });
-}
-
-PyObject* get_dictionary(PyObject* self, void*) noexcept {
-  return guarded([&] { return wrap(get_array(self).dictionary()).release().ptr(); });
-}
-
-PyObject* get_validity(PyObject* self, void*) noexcept {
-  return guarded([&] {
-    const DeviceArray array = get_array(self);
-    if (array.validity() == nullptr) return py::none().release().ptr();
-    return wrap(array.validity_array()).release().ptr();
-  });
+py::object read_validity(const DeviceArray& array) {
+  if (array.validity() == nullptr) return py::none();
+  return wrap(array.validity_array());
 }
 
 // ---------------------------------------------------------------- Arrow protocols
@@ -307,20 +271,20 @@ PyGetSetDef properties[] = {
     {"__arrow_c_stream__", get_arrow_c_stream, nullptr, array_docs::kArrowCStream, nullptr},
     {"__arrow_c_device_stream__", get_arrow_c_device_stream, nullptr,
      array_docs::kArrowCDeviceStream, nullptr},
-    {"type", get_type, nullptr, array_docs::kType, nullptr},
-    {"schema", get_schema, nullptr, array_docs::kSchema, nullptr},
-    {"shape", get_shape, nullptr, array_docs::kShape, nullptr},
-    {"dtype", get_dtype, nullptr, array_docs::kDtype, nullptr},
-    {"device", get_device, nullptr, array_docs::kDevice, nullptr},
-    {"nbytes", get_nbytes, nullptr, array_docs::kNbytes, nullptr},
-    {"sync_event", get_sync_event, nullptr, array_docs::kSyncEvent, nullptr},
-    {"null_count", get_null_count, nullptr, array_docs::kNullCount, nullptr},
-    {"field_names", get_field_names, nullptr, array_docs::kFieldNames, nullptr},
-    {"values", get_values, nullptr, array_docs::kValues, nullptr},
-    {"offsets", get_offsets, nullptr, array_docs::kOffsets, nullptr},
-    {"indices", get_indices, nullptr, array_docs::kIndices, nullptr},
-    {"dictionary", get_dictionary, nullptr, array_docs::kDictionary, nullptr},
-    {"validity", get_validity, nullptr, array_docs::kValidity, nullptr},
+    {"type", get<read_type>, nullptr, array_docs::kType, nullptr},
+    {"schema", get<read_schema>, nullptr, array_docs::kSchema, nullptr},
+    {"shape", get<read_shape>, nullptr, array_docs::kShape, nullptr},
+    {"dtype", get<read_dtype>, nullptr, array_docs::kDtype, nullptr},
+    {"device", get<&DeviceArray::device>, nullptr, array_docs::kDevice, nullptr},
+    {"nbytes", get<&DeviceArray::nbytes>, nullptr, array_docs::kNbytes, nullptr},
+    {"sync_event", get<read_sync_event>, nullptr, array_docs::kSyncEvent, nullptr},
+    {"null_count", get<&DeviceArray::null_count>, nullptr, array_docs::kNullCount, nullptr},
+    {"field_names", get<read_field_names>, nullptr, array_docs::kFieldNames, nullptr},
+    {"values", get<read_values>, nullptr, array_docs::kValues, nullptr},
+    {"offsets", get<read_offsets>, nullptr, array_docs::kOffsets, nullptr},
+    {"indices", get<&DeviceArray::indices>, nullptr, array_docs::kIndices, nullptr},
+    {"dictionary", get<&DeviceArray::dictionary>, nullptr, array_docs::kDictionary, nullptr},
+    {"validity", get<read_validity>, nullptr, array_docs::kValidity, nullptr},
     {"__cuda_array_interface__", get_cuda_array_interface, nullptr, array_docs::kCudaArrayInterface,
      nullptr},
     {"__sycl_usm_array_interface__", get_sycl_usm_array_interface, nullptr,

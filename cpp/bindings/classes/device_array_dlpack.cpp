@@ -1,6 +1,4 @@
 // Exports a DeviceArray by the DLPack protocol.
-#include "classes/device_array_dlpack.hpp"
-
 #include <optional>
 
 #include "arrowdl/copy.hpp"
@@ -10,6 +8,7 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_dlpack.hpp"
+#include "classes/device_array_methods.hpp"
 #include "export/consumer.hpp"
 #include "support/arguments.hpp"
 #include "support/capsule.hpp"

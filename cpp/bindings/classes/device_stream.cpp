@@ -1,6 +1,4 @@
 // Reads, adapts and exports a DeviceStream.
-#include "classes/device_stream.hpp"
-
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -16,15 +14,14 @@
 #include "arrowdl/cast_to_schema.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/pack.hpp"
-#include "classes/column_options.hpp"
-#include "classes/device.hpp"
+#include "classes/classes.hpp"
 #include "classes/device_stream_docs.hpp"
 #include "classes/pack_options.hpp"
 #include "classes/schema.hpp"
 #include "export/allocator.hpp"
 #include "import/arrow.hpp"
 #include "import/iterator_stream.hpp"
-#include "schema/copy_schema.hpp"
+#include "schema/make_schema.hpp"
 #include "support/capsule.hpp"
 #include "support/device_array_object.hpp"
 #include "support/errors.hpp"
@@ -32,7 +29,6 @@
 #include "support/objects.hpp"
 #include "support/python_hooks.hpp"
 #include "support/read_lock.hpp"
-#include "support/signals.hpp"
 #include "support/values.hpp"
 
 namespace arrowdl::python {
@@ -52,12 +48,7 @@ class DeviceStream {
         device_type_(stream->device_type()),
         is_typed_(true),
         stream_(std::move(stream)) {}
-  DeviceStream(DeviceStream&& other) noexcept
-      : schema_(std::move(other.schema_)),
-        device_type_(other.device_type_),
-        is_typed_(other.is_typed_.load()),
-        stream_(std::move(other.stream_)),
-        opener_(std::move(other.opener_)) {}
+  DeviceStream(DeviceStream&& other) noexcept { *this = std::move(other); }
   DeviceStream& operator=(DeviceStream&& other) noexcept {
     schema_ = std::move(other.schema_);
     device_type_ = other.device_type_;
@@ -190,15 +181,11 @@ DeviceStream adapt(DeviceStream& self, const Adapt& make) {
   return DeviceStream(self.consume(make));
 }
 
-DeviceStream select(DeviceStream& self, const std::vector<std::string>& columns) {
+/// Calls an adaptor of the core with the arguments that Python gave.
+template <auto Adaptor, typename... Arguments>
+DeviceStream adapt_by(DeviceStream& self, const Arguments&... arguments) {
   return adapt(self,
-               [&](OwnedStream&& stream) { return select_columns(std::move(stream), columns); });
-}
-
-DeviceStream rebatch_rows(DeviceStream& self, int64_t batch_size, bool drop_last) {
-  return adapt(self, [&](OwnedStream&& stream) {
-    return rebatch(std::move(stream), batch_size, drop_last);
-  });
+               [&](OwnedStream&& stream) { return Adaptor(std::move(stream), arguments...); });
 }
 
 DeviceStream slice(DeviceStream& self, int64_t start, std::optional<int64_t> length) {
@@ -206,18 +193,6 @@ DeviceStream slice(DeviceStream& self, int64_t start, std::optional<int64_t> len
   return adapt(self, [&](OwnedStream&& stream) {
     return slice_stream(std::move(stream), start, length.value_or(kToTheEnd));
   });
-}
-
-DeviceStream shuffle_rows(DeviceStream& self, int64_t buffer_size, uint64_t seed,
-                          uint64_t first_window, bool in_place) {
-  return adapt(self, [&](OwnedStream&& stream) {
-    return shuffle(std::move(stream), buffer_size, seed, first_window, in_place);
-  });
-}
-
-DeviceStream take_shard(DeviceStream& self, int64_t num_shards, int64_t index, bool pad) {
-  return adapt(
-      self, [&](OwnedStream&& stream) { return shard(std::move(stream), num_shards, index, pad); });
 }
 
 DeviceStream pack_sequences(DeviceStream& self, std::string column, int64_t length,
@@ -245,10 +220,6 @@ DeviceStream copy_to_device(DeviceStream& self, const py::object& device, bool p
   return adapt(self, [&](OwnedStream&& stream) {
     return copy_stream_to(std::move(stream), target, pin_memory, std::move(allocate));
   });
-}
-
-DeviceStream prefetch_arrays(DeviceStream& self, int64_t depth) {
-  return adapt(self, [&](OwnedStream&& stream) { return prefetch(std::move(stream), depth); });
 }
 
 // ---------------------------------------------------------------- protocols
@@ -310,7 +281,7 @@ DeviceStream fill_stream(DeviceStream& self, const py::object& options) {
   return adapt(self, [&](OwnedStream&& stream) {
     std::vector<Nulls> nulls;
     for (const Type& field : stream->schema()->type.children) {
-      nulls.push_back(to_nulls(columns.find_null_policy(field.name())));
+      nulls.push_back(columns.find_null_policy(field.name()));
     }
     return fill_nulls(std::move(stream), nulls);
   });
@@ -381,14 +352,16 @@ void define_protocols(py::class_<DeviceStream>& type) {
 }
 
 void define_adaptors(py::class_<DeviceStream>& type) {
-  type.def("select", &select, py::arg("columns"), stream_docs::kSelect)
-      .def("rebatch", &rebatch_rows, py::arg("batch_size"), py::kw_only(),
+  type.def("select", &adapt_by<select_columns, std::vector<std::string>>, py::arg("columns"),
+           stream_docs::kSelect)
+      .def("rebatch", &adapt_by<rebatch, int64_t, bool>, py::arg("batch_size"), py::kw_only(),
            py::arg("drop_last") = false, stream_docs::kRebatch)
       .def("slice", &slice, py::arg("start"), py::arg("length") = py::none(), stream_docs::kSlice)
-      .def("shuffle", &shuffle_rows, py::arg("buffer_size"), py::arg("seed"), py::kw_only(),
-           py::arg("first_window") = 0, py::arg("in_place") = false, stream_docs::kShuffle)
-      .def("shard", &take_shard, py::arg("num_shards"), py::arg("index"), py::kw_only(),
-           py::arg("pad") = false, stream_docs::kShard)
+      .def("shuffle", &adapt_by<shuffle, int64_t, uint64_t, uint64_t, bool>, py::arg("buffer_size"),
+           py::arg("seed"), py::kw_only(), py::arg("first_window") = 0, py::arg("in_place") = false,
+           stream_docs::kShuffle)
+      .def("shard", &adapt_by<shard, int64_t, int64_t, bool>, py::arg("num_shards"),
+           py::arg("index"), py::kw_only(), py::arg("pad") = false, stream_docs::kShard)
       .def("pack", &pack_sequences, py::arg("column"), py::arg("length"),
            py::arg("strategy") = "concat", py::kw_only(), py::arg("buffer_size") = 256,
            py::arg("long") = "split", py::arg("pad_value") = 0, py::arg("drop_last") = false,
@@ -398,7 +371,7 @@ void define_adaptors(py::class_<DeviceStream>& type) {
       .def("to", &copy_to_device, py::arg("device"), py::kw_only(), py::arg("pin_memory") = true,
            py::arg("allocator") = py::none(), stream_docs::kTo)
       .def("map", &map_batches, stream_docs::kMap)
-      .def("prefetch", &prefetch_arrays, py::arg("depth") = 2, stream_docs::kPrefetch);
+      .def("prefetch", &adapt_by<prefetch, int64_t>, py::arg("depth") = 2, stream_docs::kPrefetch);
 }
 
 }  // namespace

@@ -334,8 +334,9 @@ writable : bool
     be written to.
 nulls, ragged, dtype, stack
     How columns become tensors, as in `Loader`.
-layout, bool_as
-    How tensors become columns, as in `to_arrow_device`; but bools become Arrow's booleans.
+layout, bool_as, extensions
+    How tensors become columns, as in `to_arrow_device`; but bools become Arrow's booleans. Columns
+    that are kept have the types of the source.
 
 Returns
 -------

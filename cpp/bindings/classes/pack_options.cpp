@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "arrowdl/error.hpp"
+#include "convert/fill_value.hpp"
 #include "export/read_column_options.hpp"
 #include "support/arguments.hpp"
 
@@ -22,7 +23,7 @@ constexpr std::pair<const char*, LongSequence> kLong[] = {{"split", LongSequence
 /// The padding of a column. Zeros, of which every type has some, are nothing to read.
 void read_pack_padding(const ColumnForm& form, const PackedColumn& column, const Type& type,
                        PackOptions* pack) {
-  if (form.pad_value == nullptr || form.pad_value->is_zero()) return;
+  if (form.pad_value == nullptr || is_zero(form.pad_value->number)) return;
   if (column.dtype == nullptr) {
     raise_value_error(form.pad_value->text, " is not a value of column \"", type.name(), "\", ",
                       to_string(type), ": give 0, or a mapping from column names to values");

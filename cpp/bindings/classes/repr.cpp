@@ -1,10 +1,9 @@
 // Writes a DeviceArray as text and as HTML.
-#include "classes/repr.hpp"
-
 #include <utility>
 #include <vector>
 
 #include "arrowdl/error.hpp"
+#include "classes/device_array_methods.hpp"
 
 namespace arrowdl::python {
 namespace {

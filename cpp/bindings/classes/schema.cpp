@@ -5,7 +5,7 @@
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/schema.hpp"
-#include "schema/copy_schema.hpp"
+#include "schema/make_schema.hpp"
 #include "support/capsule.hpp"
 
 namespace arrowdl::python {

@@ -11,13 +11,11 @@
 #include "arrowdl/backends.hpp"
 #include "arrowdl/dtype.hpp"
 #include "arrowdl/error.hpp"
-#include "export/allocation_stream.hpp"
 #include "export/exchange_api.hpp"
 #include "export/torch_allocator.hpp"
 #include "support/exchange_api.hpp"
 #include "support/gil.hpp"
 #include "support/python_hooks.hpp"
-#include "support/signals.hpp"
 
 namespace arrowdl::python {
 namespace {

@@ -2,12 +2,11 @@
 #include "export/column_options.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <optional>
 
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "convert/fill_value.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -40,70 +39,17 @@ void drop_empty(ColumnOption<T>* option) {
   option->is_mapping = option->is_mapping && !option->named.empty();
 }
 
-template <typename Number>
-std::array<uint8_t, 16> cast_number(const char* own, Number number, const Dtype& dtype) {
-  uint8_t* bytes = nullptr;
-  Buffer buffer = Buffer::allocate(sizeof(number), &bytes);
-  std::memcpy(bytes, &number, sizeof(number));
-  const DeviceArray array =
-      DeviceArray::make_primitive(*find_dtype(own), 1, std::move(buffer), Device{});
-  const DeviceArray cast = cast_dtype(array, dtype, CastWhich::kNumbers);
-  std::array<uint8_t, 16> element{};
-  std::memcpy(element.data(), cast.buffer(1), static_cast<std::size_t>(dtype.itemsize()));
-  return element;
-}
-
-/// The bytes of a number as `dtype`; none if that cannot hold it.
-std::optional<std::array<uint8_t, 16>> find_element(const PadValue& value, const Dtype& dtype) {
-  if (!can_cast_to(dtype)) return {};
-  try {
-    if (const auto* real = std::get_if<double>(&value.number)) {
-      return cast_number("float64", *real, dtype);
-    }
-    if (const auto* number = std::get_if<int64_t>(&value.number)) {
-      return cast_number("int64", *number, dtype);
-    }
-    if (const auto* large = std::get_if<uint64_t>(&value.number)) {
-      return cast_number("uint64", *large, dtype);
-    }
-  } catch (const Error&) {  // says it of the first row of an array
-  }
-  return {};
-}
-
 }  // namespace
-
-Nulls to_nulls(NullPolicy policy) {
-  switch (policy) {
-    case NullPolicy::kFill:
-      return Nulls::kFill;
-    case NullPolicy::kNan:
-      return Nulls::kNan;
-    case NullPolicy::kMask:
-      return Nulls::kKeep;
-    case NullPolicy::kRaise:
-      break;
-  }
-  return Nulls::kRaise;
-}
-
-bool PadValue::is_zero() const {
-  const auto* number_of_int = std::get_if<int64_t>(&number);
-  const auto* real = std::get_if<double>(&number);
-  return (number_of_int != nullptr && *number_of_int == 0) ||
-         (real != nullptr && *real == 0 && !std::signbit(*real));
-}
 
 Padding ColumnForm::read_padding(const Dtype& dtype_of_rows) const {
   Padding padding;
   padding.max_length = max_length;
   padding.multiple = pad_multiple;
   if (pad_value == nullptr) return padding;
-  const bool is_bool = dtype_of_rows.code == kDLBool;
-  const auto element = find_element(*pad_value, is_bool ? *find_dtype("uint8") : dtype_of_rows);
-  if (!element) raise_value_error(pad_value->text, " is not a value of ", dtype_of_rows.name);
-  if (is_bool && (*element)[0] > 1) {
-    raise_value_error(pad_value->text, " is not a value of bool: give 0 or 1");
+  const auto element = find_item(pad_value->number, dtype_of_rows);
+  if (!element) {
+    raise_value_error(pad_value->text, " is not a value of ", dtype_of_rows.name,
+                      dtype_of_rows.code == kDLBool ? ": give 0 or 1" : "");
   }
   padding.element = *element;
   return padding;
@@ -222,14 +168,14 @@ void ColumnOptions::check_names(const Names& columns) const {
   forms.check_names(names);
 }
 
-NullPolicy ColumnOptions::find_null_policy(std::string_view column) const {
-  std::optional<NullPolicy> policy;
+Nulls ColumnOptions::find_null_policy(std::string_view column) const {
+  std::optional<Nulls> policy;
   for (const Matrix& matrix : matrices) {
     if (std::find(matrix.columns.begin(), matrix.columns.end(), column) == matrix.columns.end()) {
       continue;
     }
-    const NullPolicy own = matrix.forms.nulls.of(column);
-    if (policy && *policy != own) return NullPolicy::kRaise;
+    const Nulls& own = matrix.forms.nulls.of(column);
+    if (policy && *policy != own) return Nulls::kRaise;
     policy = own;
   }
   return policy ? *policy : forms.nulls.of(column);

@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "arrowdl/list_tensors.hpp"
@@ -16,30 +15,22 @@
 
 namespace arrowdl::python {
 
-enum class NullPolicy { kRaise, kFill, kNan, kMask };
 enum class Ragged { kJagged, kPadded, kOffsets };
 
-constexpr std::pair<const char*, NullPolicy> kNullPolicies[] = {{"raise", NullPolicy::kRaise},
-                                                                {"fill", NullPolicy::kFill},
-                                                                {"nan", NullPolicy::kNan},
-                                                                {"mask", NullPolicy::kMask}};
+constexpr std::pair<const char*, Nulls::Kind> kNullPolicies[] = {
+    {"raise", Nulls::kRaise}, {"fill", Nulls::kFill}, {"nan", Nulls::kNan}, {"mask", Nulls::kKeep}};
 constexpr std::pair<const char*, Ragged> kRaggedForms[] = {
     {"jagged", Ragged::kJagged}, {"padded", Ragged::kPadded}, {"offsets", Ragged::kOffsets}};
 
-/// What a conversion does with nulls under a policy.
-Nulls to_nulls(NullPolicy policy);
-
-/// What padded rows end with. No number: an integer that no type holds.
+/// What padded rows end with.
 struct PadValue {
-  std::variant<std::monostate, int64_t, uint64_t, double> number = int64_t{0};
+  Number number = int64_t{0};
   std::string text = {};  ///< as it was given: "pad_value=1"
-
-  bool is_zero() const;
 };
 
 /// How one column becomes a tensor.
 struct ColumnForm {
-  NullPolicy nulls = NullPolicy::kRaise;
+  Nulls nulls;
   Ragged ragged = Ragged::kJagged;
   const Dtype* dtype = nullptr;                ///< that numbers are cast to; nullptr: their own
   CastWhich cast_which = CastWhich::kNumbers;  ///< which values `dtype` is for
@@ -73,7 +64,7 @@ using Names = std::vector<std::string_view>;
 
 /// The options of the columns of one struct.
 struct ColumnForms {
-  ColumnOption<NullPolicy> nulls;
+  ColumnOption<Nulls> nulls;
   ColumnOption<Ragged> ragged;
   ColumnOption<const Dtype*> dtype;
   ColumnOption<PadValue> pad_value;
@@ -123,7 +114,7 @@ struct ColumnOptions {
   /// Raises ValueError unless a table with `columns` has the columns that the options name.
   void check_names(const Names& columns) const;
   /// What becomes of the nulls of `column`: kRaise if it is in matrices whose policies differ.
-  NullPolicy find_null_policy(std::string_view column) const;
+  Nulls find_null_policy(std::string_view column) const;
 };
 
 /// The names of the fields of a struct.

@@ -1,6 +1,10 @@
 // Converts structs and columns that are one tensor.
 #include "export/converter.hpp"
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <optional>
 
 #include "array/host_access.hpp"
@@ -10,14 +14,66 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/make_tensor.hpp"
 #include "compute/plain_rows.hpp"
-#include "compute/read_field.hpp"
-#include "support/field_names.hpp"
 #include "util/explained_error.hpp"
 
 namespace arrowdl::python {
 namespace {
 
 namespace py = pybind11;
+
+py::object decode(const char* name, std::size_t size) {
+  return py::reinterpret_steal<py::object>(
+      PyUnicode_DecodeUTF8(name, static_cast<Py_ssize_t>(size), nullptr));
+}
+
+#ifndef Py_GIL_DISABLED
+
+/// Longer names are rare, and would take the memory of the process.
+constexpr std::size_t kMostBytes = 64;
+
+/// The latest name of each hash. The GIL guards it. It lives as long as the process: at the end of
+/// the interpreter there is no time at which all users are gone.
+std::array<PyObject*, 4096> kept;
+
+std::size_t hash(const char* name, std::size_t size) noexcept {
+  uint64_t value = size;
+  for (std::size_t i = 0; i < size; ++i) {
+    value = (value ^ static_cast<unsigned char>(name[i])) * 0x100000001b3U;  // FNV
+  }
+  return static_cast<std::size_t>(value ^ (value >> 32)) % kept.size();
+}
+
+bool is_same(PyObject* string, const char* name, std::size_t size) noexcept {
+  return static_cast<std::size_t>(PyUnicode_GET_LENGTH(string)) == size &&
+         std::memcmp(PyUnicode_1BYTE_DATA(string), name, size) == 0;
+}
+
+#endif
+
+/// `name`, which is UTF-8. The same names come with each batch: short ones of ASCII are kept, so
+/// that they are decoded and hashed once. Raises UnicodeDecodeError.
+py::object intern_field_name(const char* name) {
+  const std::size_t size = std::strlen(name);
+#ifndef Py_GIL_DISABLED
+  if (size <= kMostBytes) {
+    PyObject*& slot = kept[hash(name, size)];
+    if (slot != nullptr && is_same(slot, name, size)) {
+      return py::reinterpret_borrow<py::object>(slot);
+    }
+    py::object made = decode(name, size);
+    if (!made) throw py::error_already_set();
+    if (PyUnicode_IS_COMPACT_ASCII(made.ptr())) {
+      PyObject* before = slot;
+      slot = py::object(made).release().ptr();
+      Py_XDECREF(before);
+    }
+    return made;
+  }
+#endif
+  py::object made = decode(name, size);
+  if (!made) throw py::error_already_set();
+  return made;
+}
 
 /// Whether rows are taken apart into values and offsets.
 bool is_split(Layout layout) {
@@ -40,7 +96,7 @@ bool is_changed(const Type& type, const Dtype& dtype) {
   if (type.layout == Layout::kFixedSizeList && type.extension != Extension::kDtype) {
     return is_changed(type.children[0], dtype);
   }
-  return type.layout == Layout::kRunEndEncoded || type.dtype != &dtype;
+  return type.layout == Layout::kRunEndEncoded || !is_of(type, dtype);
 }
 
 /// Whether the rows of `type`, or its items, are runs.
@@ -81,9 +137,14 @@ py::object naming_field(const char* name, const Convert& convert) {
 
 }  // namespace
 
-py::object Converter::convert(const DeviceArray& given) const {
-  if (has_inner_runs(given.type())) require_copy_allowed(given, "its runs have to be decoded");
-  const DeviceArray array = plain_rows(given);
+py::object Converter::convert(const DeviceArray& array) const {
+  if (has_plain_rows(array.type())) return convert_rows(array);
+  if (has_inner_runs(array.type())) require_copy_allowed(array, "its runs have to be decoded");
+  return convert_rows(plain_rows(array));
+}
+
+/// `convert` of what `plain_rows` returns.
+py::object Converter::convert_rows(const DeviceArray& array) const {
   const Type& type = array.type();
   const bool is_dictionary = type.dictionary != nullptr;
   if (type.extension == Extension::kRefused) raise_buffer_error(why_not_tensor(type));
@@ -124,7 +185,7 @@ bool Converter::needs_host(const DeviceArray& array) const {
   if (type.layout == Layout::kStruct) return true;  // of variable shape
   if (find_kernels(array.device()) != nullptr) return false;
   if (is_split(type.layout) || type.layout == Layout::kRunEndEncoded) return true;
-  return options.nulls != NullPolicy::kRaise && why_not_tensor(type).empty() &&
+  return options.nulls != Nulls::kRaise && why_not_tensor(type).empty() &&
          describe_tensor(type, 0).dtype->values != 1;
 }
 
@@ -213,7 +274,8 @@ py::object Converter::convert_field_of(const DeviceArray& array, int64_t i,
 bool Converter::casts(const Type& type) const {
   const bool has_parts = is_split(type.layout) || type.layout == Layout::kStruct;
   if (type.dictionary == nullptr && has_parts) return false;
-  return options.cast_which == CastWhich::kAll || has_numbers(type, options.cast_which);
+  return options.cast_which == CastWhich::kAll ||
+         has_numbers(type, *options.dtype, options.cast_which);
 }
 
 /// The values of `array` as the dtype that is asked for.

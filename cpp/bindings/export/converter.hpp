@@ -8,11 +8,71 @@
 
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/lists.hpp"
+#include "arrowdl/order.hpp"
+#include "arrowdl/tensor_view.hpp"
+#include "arrowdl/to_dlpack.hpp"
+#include "convert/split_tensor.hpp"
 #include "export/conversion.hpp"
-#include "export/device_converter.hpp"
-#include "export/host_converter.hpp"
+#include "export/tensor.hpp"
 
 namespace arrowdl::python {
+
+class DeviceConverter {
+ public:
+  /// `conversion` must outlive the converter.
+  explicit DeviceConverter(const Conversion& conversion) noexcept : conversion_(conversion) {}
+
+  /// The tensor of an array of fixed-width elements; with nulls="mask" a pair with the mask.
+  pybind11::object convert(const DeviceArray& array) const;
+  /// The tensor `view`, a part of `array`.
+  pybind11::object share_view(const DeviceArray& array, const TensorView& view) const;
+  /// Whether `view`, a part of `array`, has to be copied to be used. Raises if copies are refused.
+  bool must_move(const DeviceArray& array, const TensorView& view) const;
+
+  /// The tensor of `dtype` that `read` makes of `array`.
+  pybind11::object make(const DeviceArray& array, const Dtype& dtype, ReadTensor read) const;
+  pybind11::object make_offsets(const DeviceArray& array, const Dtype& dtype,
+                                ReadTensor read) const;
+
+ private:
+  pybind11::object make_by(PyObject* from_dlpack, const DeviceArray& array, const Dtype& dtype,
+                           ReadTensor read) const;
+  pybind11::object build_from_parts(const DeviceArray& array, const TensorParts& parts) const;
+  pybind11::object unpack_bits(const BitParts& bits) const;
+  bool gives_memory() const;
+  bool is_misaligned(const TensorView& view) const;
+  bool is_misaligned(const DeviceArray& array) const;
+  bool replaces_nulls(const TensorParts& parts) const;
+  bool is_shared(const TensorParts& parts) const;
+  Order choose_order(const Device& device) const;
+
+  const Conversion& conversion_;
+};
+
+class HostConverter {
+ public:
+  /// `conversion` must outlive the converter.
+  explicit HostConverter(const Conversion& conversion) noexcept : conversion_(conversion) {}
+
+  /// The tensor of an array of fixed-width elements; with nulls="mask" a pair with the mask.
+  pybind11::object convert(const DeviceArray& array) const;
+  /// The tensor of field `i` of a struct if it shares the memory as it is; an empty object
+  /// otherwise.
+  pybind11::object share_field(const DeviceArray& array, int64_t i) const;
+  /// Exports elements; memory of the caller's own may be written to.
+  OwnedTensor export_elements(const DeviceArray& array, ToDlpackOptions options) const;
+
+  pybind11::object make(OwnedTensor tensor) const;
+  pybind11::object make_offsets(OwnedTensor tensor) const;
+
+ private:
+  bool moves(const Device& from) const;
+  Copy choose_copy(const DeviceArray& array) const;
+  pybind11::object make_by(PyObject* from_dlpack, OwnedTensor tensor) const;
+  OwnedTensor align_large(OwnedTensor tensor) const;
+
+  const Conversion& conversion_;
+};
 
 /// Takes structs and lists apart; `HostConverter` and `DeviceConverter` make the tensors.
 class Converter : Conversion {
@@ -40,6 +100,7 @@ class Converter : Conversion {
   DeviceConverter device() const noexcept { return DeviceConverter(*this); }
 
   // converter.cpp: all types
+  pybind11::object convert_rows(const DeviceArray& array) const;
   pybind11::object convert_column(const DeviceArray& array) const;
   pybind11::object convert_run_ends(const DeviceArray& array) const;
   bool needs_host(const DeviceArray& array) const;

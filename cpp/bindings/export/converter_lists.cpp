@@ -4,7 +4,7 @@
 #include "array/host_access.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/list_tensors.hpp"
-#include "compute/list_offsets.hpp"
+#include "compute/make_lists.hpp"
 #include "convert/array_as_tensor.hpp"
 #include "export/converter.hpp"
 #include "support/objects.hpp"
@@ -72,15 +72,19 @@ bool is_gathered(const DeviceArray& values, const DeviceArray& lists) {
 /// The values and offsets of `array`. A null row has no values. Raises if the null policy allows no
 /// null rows.
 ListParts Converter::split(const DeviceArray& array) const {
-  if (options.nulls == NullPolicy::kRaise && array.has_nulls()) {
+  if (options.nulls == Nulls::kRaise && array.has_nulls()) {
     raise_nulls_error(
         "nulls=\"fill\" to make them empty, nulls=\"mask\" to get a mask too, or drop them first",
         "the array of ", to_string(array.type()), " has null rows");
   }
-  if (options.nulls == NullPolicy::kNan && array.has_nulls()) {
+  if (options.nulls == Nulls::kNan && array.has_nulls()) {
     raise_nulls_error("nulls=\"fill\" to make them empty, or nulls=\"mask\" to get a mask",
                       "nulls=\"nan\" has no meaning for the null rows of ",
                       to_string(array.type()));
+  }
+  if (options.nulls.kind == Nulls::kValue && is_binary(array.type()) && array.has_nulls()) {
+    raise_nulls_error("nulls=\"fill\" to make them empty, or nulls=\"mask\" to get a mask",
+                      "nulls= has a number, and rows of ", to_string(array.type()), " are null");
   }
   return split_list(array, true);
 }
@@ -107,7 +111,7 @@ py::object Converter::convert_parts(const ListParts& parts, const DeviceArray& a
     return options.ragged == Ragged::kPadded ? pad(parts) : jag(parts, array);
   }
   const Converter after = after_cast();
-  const ListParts made{is_text ? parts.values : cast(parts.values), parts.offsets};
+  const ListParts made{is_text ? parts.values : cast(parts.values), parts.offsets, parts.longest};
   return options.ragged == Ragged::kPadded ? after.pad(made) : after.jag(made, array);
 }
 
@@ -120,7 +124,7 @@ py::object Converter::pad(const ListParts& parts) const {
   require_whole(parts.values);
   require_unpacked(parts.values.type());
   require_copy_allowed(parts.values, "its rows have to be padded");
-  const Nulls element_nulls = is_masked() ? Nulls::kRaise : nulls();
+  const Nulls element_nulls = is_masked() ? Nulls::kRaise : options.nulls;
   const Dtype& dtype = *describe_tensor(plain(element), 0).dtype;
   const Padding padding = options.read_padding(dtype);
   const auto read = [parts, element_nulls, padding](const Order& order) {
@@ -191,7 +195,7 @@ py::object Converter::convert_elements(const DeviceArray& values, const DeviceAr
   const bool is_new = is_gathered(values, lists);
   if (is_new) require_copy_allowed(lists, "the values of its rows have to be gathered");
   Conversion conversion = is_new ? for_new() : static_cast<const Conversion&>(*this);
-  if (is_masked()) conversion.options.nulls = NullPolicy::kRaise;
+  if (is_masked()) conversion.options.nulls = Nulls::kRaise;
   conversion.parents.clear();
   return Converter(std::move(conversion)).convert_field(values, "(list elements)");
 }

@@ -4,7 +4,7 @@
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/to_arrow.hpp"
-#include "compute/read_field.hpp"
+#include "compute/plain_rows.hpp"
 #include "export/converter.hpp"
 #include "util/explained_error.hpp"
 
@@ -24,9 +24,17 @@ DeviceArray as_cpu(const DeviceArray& array) {
 OwnedTensor stack_masks(const DeviceArray& array, const Order& order) {
   std::vector<std::string> names;
   std::vector<DeviceArray> masks;
+  const Device device = array.device();
+  std::shared_ptr<BorrowedStream> stream;  // on which a device makes them; no host waits
+  if (!is_host_readable(device) && find_kernels(device) != nullptr) {
+    stream = std::make_shared<BorrowedStream>(require_memory(device, "make a mask"), device);
+  }
+  const Order unpacked = stream ? Order{Order::kStream, stream->get(), stream} : Order{};
   for (std::size_t i = 0; i < array.type().children.size(); ++i) {
     names.push_back(array.type().children[i].name());
-    masks.push_back(to_arrow(to_mask(read_field(array, static_cast<int64_t>(i)))));
+    OwnedTensor mask = to_mask(read_field(array, static_cast<int64_t>(i)), unpacked);
+    OwnedEvent made = stream ? OwnedEvent::record(device, stream->get()) : OwnedEvent();
+    masks.push_back(to_arrow(std::move(mask), {}, std::move(made)));
   }
   return stack_fields(make_struct(names, masks), Nulls::kRaise, order);
 }
@@ -92,16 +100,19 @@ DeviceArray Converter::cast_field(const DeviceArray& array, int64_t i) const {
   }
   Converter column(
       with_options(options.for_column(array.type().children[static_cast<std::size_t>(i)].name())));
-  column.options.cast_which = CastWhich::kAll;
-  return as_cpu(column.options.dtype == nullptr ? field : column.cast(field));
+  if (column.options.dtype == nullptr) return as_cpu(field);
+  const bool is_unit = find_time_unit(column.options.dtype->name) != nullptr;
+  if (!is_unit) column.options.cast_which = CastWhich::kAll;
+  return as_cpu(column.cast(field));
 }
 
 /// The policies of the columns of a matrix.
 std::vector<Nulls> Converter::list_nulls(const DeviceArray& array) const {
   std::vector<Nulls> policies;
+  policies.reserve(array.type().children.size());
   std::size_t masks = 0;
   for (const Type& field : array.type().children) {
-    policies.push_back(to_nulls(options.for_column(field.name()).nulls));
+    policies.push_back(options.for_column(field.name()).nulls);
     masks += policies.back() == Nulls::kKeep ? 1 : 0;
   }
   if (masks != 0 && masks != policies.size()) {

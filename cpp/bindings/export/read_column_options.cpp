@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "arrowdl/error.hpp"
+#include "convert/fill_value.hpp"
 #include "support/arguments.hpp"
 #include "support/objects.hpp"
 
@@ -71,16 +72,16 @@ Choice choose(const Given& given, const std::pair<const char*, Choice> (&choices
               const char* others = "") {
   const char* text = PyUnicode_Check(given.value) ? PyUnicode_AsUTF8(given.value) : nullptr;
   PyErr_Clear();
-  std::string supported;
   for (const auto& [choice, result] : choices) {
     if (text != nullptr && std::string_view(text) == choice) return result;
+  }
+  std::string supported;
+  for (const auto& [choice, result] : choices) {
     supported += concat(supported.empty() ? "'" : ", '", choice, "'");
   }
   raise_value_error(show(given), ": expected one of ", supported, others,
                     ", or a mapping from column names to these");
 }
-
-NullPolicy read_policy(const Given& given) { return choose(given, kNullPolicies); }
 
 /// "float32" of itself, of torch.float32, np.float32, np.dtype("float32") and jnp.float32.
 std::string find_dtype_name(PyObject* value) {
@@ -100,30 +101,55 @@ std::string find_dtype_name(PyObject* value) {
 
 const Dtype* read_dtype(const Given& given) {
   if (given.column == nullptr && given.value == Py_None) return nullptr;
-  const Dtype* dtype = find_dtype(find_dtype_name(given.value));
+  const std::string name = find_dtype_name(given.value);
+  if (const Dtype* time = find_time_unit(name)) return time;
+  const Dtype* dtype = find_dtype(name);
   if (dtype != nullptr && can_cast_to(*dtype)) return dtype;
   std::string supported;
   for (const Dtype& row : Dtypes()) {
     if (can_cast_to(row)) supported += concat(supported.empty() ? "\"" : ", \"", row.name, "\"");
   }
   raise_value_error(show(given), " is not a dtype that numbers are cast to: give ", supported,
-                    ", or the dtype of torch, NumPy or JAX of that name");
+                    ", the dtype of torch, NumPy or JAX of that name, or for times "
+                    "\"timestamp[us]\" or \"duration[us]\", with the unit s, ms, us or ns");
+}
+
+/// A number of NumPy as the same one of Python; another object as it is.
+py::object unwrap_number(PyObject* value) {
+  const std::string_view type = Py_TYPE(value)->tp_name;
+  const bool is_of_numpy = type.substr(0, 6) == "numpy." && type != "numpy.ndarray";
+  if (is_of_numpy && PyUnicode_Check(value) == 0 && PyObject_HasAttrString(value, "item") != 0) {
+    return py::handle(value).attr("item")();
+  }
+  return py::reinterpret_borrow<py::object>(value);
 }
 
 PadValue read_pad_value(const Given& given) {
+  const py::object item = unwrap_number(given.value);
   PadValue value{{}, show(given)};
-  if (PyFloat_Check(given.value)) {
-    value.number = PyFloat_AS_DOUBLE(given.value);
-  } else if (!PyLong_Check(given.value)) {
+  if (PyFloat_Check(item.ptr())) {
+    value.number = PyFloat_AS_DOUBLE(item.ptr());
+  } else if (!PyLong_Check(item.ptr())) {
     raise_type_error(value.text, ": expected an int, a float or a bool");
-  } else if (const auto number = find_int(given.option, given.value)) {
+  } else if (const auto number = find_int(given.option, item.ptr())) {
     value.number = *number;
   } else {
-    const uint64_t large = PyLong_AsUnsignedLongLong(given.value);
+    const uint64_t large = PyLong_AsUnsignedLongLong(item.ptr());
     if (PyErr_Occurred() == nullptr) value.number = large;
     PyErr_Clear();
   }
   return value;
+}
+
+/// A bool is the value of a column of bools: `nulls=True` for all columns says nothing.
+Nulls read_nulls(const Given& given) {
+  const py::object item = unwrap_number(given.value);
+  const bool is_switch = PyBool_Check(item.ptr()) && given.column == nullptr;
+  const bool is_number = PyLong_Check(item.ptr()) || PyFloat_Check(item.ptr());
+  if (!is_number || is_switch) return choose(given, kNullPolicies, ", an int or a float");
+  const PadValue value = read_pad_value(given);
+  if (value.number.index() == 0) raise_value_error(value.text, " is not a value of any type");
+  return Nulls(value.number);
 }
 
 int64_t read_length(const Given& given) {
@@ -171,7 +197,7 @@ class PaddedReader {
       return checked(PyObject_GetAttrString(given.value, name));
     };
     const PadValue value = read_pad_value({"Padded.value", nullptr, get("value").ptr()});
-    if (!value.is_zero()) set(given, &forms_->pad_value, value);
+    if (!is_zero(value.number)) set(given, &forms_->pad_value, value);
     if (const py::object length = get("max_length"); !length.is_none()) {
       set(given, &forms_->max_length, read_length({"Padded.max_length", nullptr, length.ptr()}));
     }
@@ -202,7 +228,7 @@ ColumnForms read_forms(const ColumnArguments& arguments) {
   ColumnForms forms;
   PyObject* const most = none_as_missing(arguments.max_length);
   PyObject* const multiple = none_as_missing(arguments.pad_to_multiple);
-  read_option("nulls", arguments.nulls, &forms.nulls, read_policy);
+  read_option("nulls", arguments.nulls, &forms.nulls, read_nulls);
   read_option("dtype", arguments.dtype, &forms.dtype, read_dtype);
   read_option("pad_value", arguments.pad_value, &forms.pad_value, read_pad_value);
   read_option("max_length", most, &forms.max_length,

@@ -4,7 +4,9 @@
 #include <pybind11/pybind11.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "arrowdl/backends.hpp"
@@ -12,13 +14,23 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
 #include "backends/dynamic_library.hpp"
-#include "export/allocation_stream.hpp"
 #include "export/exchange_api.hpp"
 #include "support/exchange_api.hpp"
 #include "support/gil.hpp"
 #include "support/python_hooks.hpp"
 
 namespace arrowdl::python {
+
+StreamHandle find_allocation_stream(MemoryOps& memory, const Device& device) {
+  static auto* const mutex = new std::mutex;  // never freed: copies ahead may run at exit, too
+  static auto* const streams = new std::map<std::pair<int32_t, int32_t>, StreamHandle>;
+  const std::lock_guard<std::mutex> lock(*mutex);
+  const std::pair<int32_t, int32_t> key(device.type, device.id);
+  const auto found = streams->find(key);
+  if (found != streams->end()) return found->second;
+  return streams->emplace(key, memory.acquire_stream(device)).first->second;  // never returned
+}
+
 namespace {
 
 namespace py = pybind11;

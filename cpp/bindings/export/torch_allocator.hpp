@@ -39,4 +39,8 @@ class TorchAllocator {
   const DeleteGuard delete_guard_;
 };
 
+/// One stream of ours on `device`, always the same, on which no work runs and which waits for none:
+/// what is allocated for it is ready at once, and it never joins a capture.
+StreamHandle find_allocation_stream(MemoryOps& memory, const Device& device);
+
 }  // namespace arrowdl::python

@@ -6,7 +6,7 @@
 
 #include "arrowdl/async_stream.hpp"
 #include "arrowdl/error.hpp"
-#include "classes/device_stream.hpp"
+#include "classes/classes.hpp"
 #include "classes/schema.hpp"
 #include "functions/functions.hpp"
 #include "import/arrow.hpp"
@@ -99,27 +99,26 @@ py::list list_metadata(const py::object& source) {
 
 using Address = std::optional<uintptr_t>;
 
-/// Writes the struct that `make(array)` returns, and the schema if it has an address. Writes
-/// neither if one of them fails.
+/// Writes the struct that `make`, of the array, returns, and the schema if it has an address.
+/// Writes neither if one of them fails.
 template <typename Struct, typename Make>
 void export_to(const char* function, const py::object& source, uintptr_t array,
-               const Address& schema, const Make& make) {
+               const Address& schema, Make make) {
   auto* target = at_address<Struct>("array", array);
   ArrowSchema* c_schema = schema ? at_address<ArrowSchema>("schema", *schema) : nullptr;
   const DeviceArray taken = take_array_of(source.ptr(), Copy::kIfNeeded, function);
   OwnedSchema owned_schema = taken.export_schema();
-  make(taken).move(target);
+  (taken.*make)().move(target);
   if (c_schema != nullptr) owned_schema.move(c_schema);
 }
 
 void export_array(const py::object& source, uintptr_t array, const Address& schema) {
-  export_to<ArrowArray>("export_array", source, array, schema,
-                        [](const DeviceArray& taken) { return taken.export_array(); });
+  export_to<ArrowArray>("export_array", source, array, schema, &DeviceArray::export_array);
 }
 
 void export_device_array(const py::object& source, uintptr_t array, const Address& schema) {
   export_to<ArrowDeviceArray>("export_device_array", source, array, schema,
-                              [](const DeviceArray& taken) { return taken.export_device_array(); });
+                              &DeviceArray::export_device_array);
 }
 
 void export_stream_to(const py::object& source, uintptr_t stream) {
@@ -139,7 +138,7 @@ void export_async_stream_to(const py::object& source, uintptr_t handler) {
   arrowdl::export_async_stream(std::move(stream), target);
 }
 
-std::string write_import_doc(const char* name, const char* memory, const char* c_struct) {
+std::string write_import_stream_doc(const char* name, const char* memory, const char* c_struct) {
   return concat(name, R"((stream)
 --
 
@@ -165,8 +164,8 @@ RuntimeError
     The producer failed; its message is in the error.)");
 }
 
-std::string write_export_doc(const char* name, const char* memory, const char* c_struct,
-                             const char* buffer_error) {
+std::string write_export_stream_doc(const char* name, const char* memory, const char* c_struct,
+                                    const char* buffer_error) {
   return concat(name, R"((source, stream)
 --
 
@@ -197,18 +196,19 @@ constexpr const char* kOnAnyDevice = "on any device";
 
 void register_stream_functions(py::module_& m) {
   m.def("import_stream", &import_stream_at<OwnedArrayStream, ArrowArrayStream>, py::arg("stream"),
-        write_import_doc("import_stream", kInHostMemory, "ArrowArrayStream").c_str());
+        write_import_stream_doc("import_stream", kInHostMemory, "ArrowArrayStream").c_str());
   m.def("import_device_stream", &import_stream_at<OwnedDeviceArrayStream, ArrowDeviceArrayStream>,
         py::arg("stream"),
-        write_import_doc("import_device_stream", kOnAnyDevice, "ArrowDeviceArrayStream").c_str());
-  m.def("export_stream", &export_stream_to, py::arg("source"), py::arg("stream"),
-        write_export_doc("export_stream", kInHostMemory, "ArrowArrayStream",
-                         "BufferError\n    Memory that the host cannot read: use "
-                         "`export_device_stream`.\n")
+        write_import_stream_doc("import_device_stream", kOnAnyDevice, "ArrowDeviceArrayStream")
             .c_str());
-  m.def(
-      "export_device_stream", &export_device_stream_to, py::arg("source"), py::arg("stream"),
-      write_export_doc("export_device_stream", kOnAnyDevice, "ArrowDeviceArrayStream", "").c_str());
+  m.def("export_stream", &export_stream_to, py::arg("source"), py::arg("stream"),
+        write_export_stream_doc("export_stream", kInHostMemory, "ArrowArrayStream",
+                                "BufferError\n    Memory that the host cannot read: use "
+                                "`export_device_stream`.\n")
+            .c_str());
+  m.def("export_device_stream", &export_device_stream_to, py::arg("source"), py::arg("stream"),
+        write_export_stream_doc("export_device_stream", kOnAnyDevice, "ArrowDeviceArrayStream", "")
+            .c_str());
   m.def("export_async_stream", &export_async_stream_to, py::arg("source"), py::arg("handler"),
         R"(export_async_stream(source, handler)
 --
@@ -237,6 +237,27 @@ TypeError
     `source` is not Arrow data.)");
 }
 
+/// `array_text` says what is at the address of the array.
+std::string write_import_doc(const char* signature, const char* summary, const char* array_text,
+                             const char* problem) {
+  return concat(signature, "\n--\n\n", summary, "\n\nParameters\n----------\narray : int\n    ",
+                array_text, R"(
+schema : int
+    The address of its ArrowSchema. Both structs are moved from: they are marked released on
+    return, also on errors, except if an address is NULL or not aligned.
+
+Returns
+-------
+DeviceArray
+    Owns the memory, and calls the producer's ``release`` when the last reference to it is dropped.
+
+Raises
+------
+ValueError
+    The structs are malformed, released, or contradict each other)",
+                problem);
+}
+
 void register_imports(py::module_& m) {
   m.def("import_schema", &import_schema, py::arg("schema"),
         R"(import_schema(schema)
@@ -259,52 +280,46 @@ Raises
 ValueError
     The struct is malformed or released. Whether an address holds a struct cannot be checked.)");
   m.def("import_array", &import_array, py::arg("array"), py::arg("schema"),
-        R"(import_array(array, schema)
---
-
-Import an array in host memory from its C structs, zero-copy.
-
-Parameters
-----------
-array : int
-    The address of an ArrowArray.
-schema : int
-    The address of its ArrowSchema. Both structs are moved from: they are marked released on
-    return, also on errors, except if an address is NULL or not aligned.
-
-Returns
--------
-DeviceArray
-    Owns the memory, and calls the producer's ``release`` when the last reference to it is dropped.
-
-Raises
-------
-ValueError
-    The structs are malformed, released, or contradict each other. Whether an address holds a
-    struct cannot be checked.)");
+        write_import_doc("import_array(array, schema)",
+                         "Import an array in host memory from its C structs, zero-copy.",
+                         "The address of an ArrowArray.",
+                         ". Whether an address holds a\n    struct cannot be checked.")
+            .c_str());
   m.def("import_device_array", &import_device_array, py::arg("array"), py::arg("schema"),
-        R"(import_device_array(array, schema)
---
+        write_import_doc(
+            "import_device_array(array, schema)",
+            "Import an array on any device from its C structs, zero-copy and without waiting.",
+            "The address of an ArrowDeviceArray. Uses of the memory wait for its ``sync_event``.",
+            ", or have an unknown device type.")
+            .c_str());
+}
 
-Import an array on any device from its C structs, zero-copy and without waiting.
+/// `waits` follows what the array shares, and `buffer_error` comes before the other errors.
+std::string write_export_doc(const char* name, const char* memory, const char* c_struct,
+                             const char* waits, const char* buffer_error) {
+  return concat(name, "(source, array, schema=None)\n--\n\nWrite an array ", memory,
+                R"( into C structs, zero-copy.
 
 Parameters
 ----------
+source : DeviceArray or Arrow producer
+    What `from_arrow` takes.
 array : int
-    The address of an ArrowDeviceArray. Uses of the memory wait for its ``sync_event``.
-schema : int
-    The address of its ArrowSchema. Both structs are moved from: they are marked released on
-    return, also on errors, except if an address is NULL or not aligned.
-
-Returns
--------
-DeviceArray
-    Owns the memory, and calls the producer's ``release`` when the last reference to it is dropped.
+    The address of an uninitialised or released )",
+                c_struct, R"(, which shares the memory of
+    `source` afterwards and keeps it alive until its ``release`` is called.)",
+                waits, R"(
+schema : int, optional
+    The address of an uninitialised or released ArrowSchema. Errors leave both
+    structs unchanged.
 
 Raises
 ------
-ValueError
-    The structs are malformed, released, or contradict each other, or have an unknown device type.)");
+)",
+                buffer_error, R"(ValueError
+    An address is NULL or not aligned.
+TypeError
+    `source` is not Arrow data.)");
 }
 
 void register_exports(py::module_& m) {
@@ -331,55 +346,16 @@ TypeError
     `source` has no schema.)");
   m.def("export_array", &export_array, py::arg("source"), py::arg("array"),
         py::arg("schema") = py::none(),
-        R"(export_array(source, array, schema=None)
---
-
-Write an array in host memory into C structs, zero-copy.
-
-Parameters
-----------
-source : DeviceArray or Arrow producer
-    What `from_arrow` takes.
-array : int
-    The address of an uninitialised or released ArrowArray, which shares the memory of `source`
-    afterwards and keeps it alive until its ``release`` is called.
-schema : int, optional
-    The address of an uninitialised or released ArrowSchema. Errors leave both
-    structs unchanged.
-
-Raises
-------
-BufferError
-    The host cannot read the memory: use `export_device_array`.
-ValueError
-    An address is NULL or not aligned.
-TypeError
-    `source` is not Arrow data.)");
+        write_export_doc("export_array", kInHostMemory, "ArrowArray", "",
+                         "BufferError\n    The host cannot read the memory: use "
+                         "`export_device_array`.\n")
+            .c_str());
   m.def("export_device_array", &export_device_array, py::arg("source"), py::arg("array"),
         py::arg("schema") = py::none(),
-        R"(export_device_array(source, array, schema=None)
---
-
-Write an array on any device into C structs, zero-copy.
-
-Parameters
-----------
-source : DeviceArray or Arrow producer
-    What `from_arrow` takes.
-array : int
-    The address of an uninitialised or released ArrowDeviceArray, which shares the memory of
-    `source` afterwards and keeps it alive until its ``release`` is called. A consumer waits for
-    its ``sync_event`` before it reads the memory.
-schema : int, optional
-    The address of an uninitialised or released ArrowSchema. Errors leave both
-    structs unchanged.
-
-Raises
-------
-ValueError
-    An address is NULL or not aligned.
-TypeError
-    `source` is not Arrow data.)");
+        write_export_doc(
+            "export_device_array", kOnAnyDevice, "ArrowDeviceArray",
+            " A consumer waits for\n    its ``sync_event`` before it reads the memory.", "")
+            .c_str());
 }
 
 }  // namespace

@@ -80,6 +80,7 @@ Returns
 int
     0 if nothing failed.)");
   m.def("stream_copy_seconds", &stream_copy_seconds);
+  m.def("staged_bytes", &staged_bytes);
   m.def("staging_bytes", &staging_bytes,
         R"(staging_bytes()
 --

@@ -4,7 +4,7 @@
 #include "arrowdl/error.hpp"
 #include "functions/functions.hpp"
 #include "import/arrow.hpp"
-#include "schema/copy_schema.hpp"
+#include "schema/make_schema.hpp"
 #include "support/arguments.hpp"
 #include "support/device_array_object.hpp"
 #include "support/errors.hpp"

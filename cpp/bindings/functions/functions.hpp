@@ -18,8 +18,6 @@ void register_settings(pybind11::module_& m);
 void register_diagnostics(pybind11::module_& m);
 /// assemble, borrow_memory and other functions over buffers, for arrowdl's own Python
 void register_buffers(pybind11::module_& m);
-/// make_shared_copy and open_shared_copy, for arrowdl._processes
-void register_processes(pybind11::module_& m);
 /// read_parquet_footers, for the Loader
 void register_footers(pybind11::module_& m);
 /// take_rows and what it needs, for Loader.map_dataset

@@ -10,8 +10,11 @@
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/event.hpp"
+#include "classes/classes.hpp"
+#include "copy/staging_pool.hpp"
 #include "import/tensor.hpp"
 #include "support/constructor.hpp"
+#include "support/device_array_object.hpp"
 #include "support/values.hpp"
 
 namespace arrowdl::python {
@@ -110,7 +113,35 @@ class TensorBlock {
       raise_value_error("a block of ", size_, " bytes does not fit into ", memory.size());
     }
     const py::gil_scoped_release release;
-    uint8_t* at = memory.address();
+    write_to(memory.address());
+  }
+
+  py::object make_array(const py::object& target) const {
+    const Device device = read_device(target.ptr());
+    uint8_t* memory = nullptr;
+    Device at;
+    Buffer bytes;
+    {
+      const py::gil_scoped_release release;
+      bytes = allocate_for(device, &at, &memory);
+      write_to(memory);
+    }
+    return wrap(DeviceArray::make_primitive(*find_dtype("uint8"), size_, std::move(bytes), at));
+  }
+
+ private:
+  /// Memory of the host, `*at` pinned where copies to `device` are faster so.
+  Buffer allocate_for(const Device& device, Device* at, uint8_t** memory) const {
+    const auto block = StagingPool::get().find_for(device, size_, false, at);
+    if (block == nullptr) {
+      *at = {};
+      return Buffer::allocate(size_, memory);
+    }
+    *memory = block.get();
+    return Buffer(block, block.get(), size_);
+  }
+
+  void write_to(uint8_t* at) const {
     for (const OwnedTensor& tensor : tensors_) {
       if (!tensor) continue;
       const TensorView view = view_tensor(tensor);
@@ -119,7 +150,6 @@ class TensorBlock {
     }
   }
 
- private:
   static int64_t padded(const TensorView& view) {
     return (view.nbytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
@@ -197,7 +227,9 @@ void register_tensor_block(py::module_& m) {
                              "The indices of the leaves that are not in the block: those that are "
                              "no tensors, or that the host cannot read.")
       .def("write", &TensorBlock::write, py::arg("target"),
-           "Copy the tensors into a writable, contiguous buffer of `nbytes`.");
+           "Copy the tensors into a writable, contiguous buffer of `nbytes`.")
+      .def("make_array", &TensorBlock::make_array, py::arg("device"),
+           "Copy the tensors into new memory, pinned where that is faster to copy to `device`.");
 }
 
 }  // namespace arrowdl::python

@@ -2,6 +2,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
+#include "arrowdl/cast_to_schema.hpp"
 #include "arrowdl/copy_policy.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
@@ -32,11 +35,25 @@ constexpr std::pair<const char*, TensorLayout> kLayouts[] = {
 constexpr std::pair<const char*, BoolAs> kBoolAs[] = {{"bool8", BoolAs::kBool8},
                                                       {"bits", BoolAs::kBits}};
 
-ToArrowOptions read_options(PyObject* copy, PyObject* layout, PyObject* bool_as) {
+ToArrowOptions read_options(PyObject* copy, PyObject* layout, PyObject* bool_as,
+                            PyObject* extensions) {
   ToArrowOptions options;
   options.copy = read_copy(copy);
   if (layout != nullptr) options.layout = read_choice("layout", layout, kLayouts);
   if (bool_as != nullptr) options.bool_as = read_choice("bool_as", bool_as, kBoolAs);
+  if (extensions == nullptr || extensions == Py_True) return options;
+  if (extensions != Py_False) {
+    raise_type_error("extensions must be a bool, got ", Py_TYPE(extensions)->tp_name);
+  }
+  if (options.layout == TensorLayout::kFixedShapeTensor ||
+      (bool_as != nullptr && options.bool_as == BoolAs::kBool8)) {
+    raise_value_error(
+        "extensions=False makes lists and bits: leave out layout=\"fixed_shape_tensor\" and "
+        "bool_as=\"bool8\", which are extension types");
+  }
+  options.extensions = false;
+  options.layout = TensorLayout::kList;
+  options.bool_as = BoolAs::kBits;
   return options;
 }
 
@@ -79,13 +96,40 @@ bool is_tensor_type(const Type& type) {
   }
 }
 
+/// Whether `type`, or a part of it, has the name of an extension type.
+bool has_extension(const Type& type) {
+  if (find_metadata(*type.schema, kExtensionNameKey)) return true;
+  if (type.dictionary != nullptr && has_extension(*type.dictionary)) return true;
+  return std::any_of(type.children.begin(), type.children.end(), has_extension);
+}
+
+/// arrow.bool8 of the host as bits, also with nulls, which no tensor has. Empty for others.
+DeviceArray pack_bools(const DeviceArray& array) {
+  const Type& type = array.type();
+  if (type.layout != Layout::kFixedWidth || type.dtype != find_dtype("bool")) return {};
+  DeviceArray bits = cast_to_schema(array, share_schema(make_nested_schema("b", {})));
+  return has_extension(bits.type()) ? DeviceArray() : bits;
+}
+
 /// Takes Arrow data as it is. The options of tensors apply only to a type that a tensor carries.
 DeviceArray convert_arrow(PyObject* object, const DLPackExchangeAPI* api,
                           const ToArrowOptions& options, PyObject* stream) {
   const bool has_stream = stream != nullptr && stream != Py_None;
   if (is_default(options) && !has_stream) return take_array_of(object);
-  if (is_tensor(object) && is_tensor_type(take_array_of(object).type())) {
-    return convert_tensor(object, api, options, stream);
+  if (!options.extensions && !has_stream) {
+    DeviceArray array = take_array_of(object);
+    if (options.copy != Copy::kNever) {
+      if (DeviceArray bits = pack_bools(array)) return bits;
+    }
+    if (options.copy != Copy::kAlways && !has_extension(array.type())) return array;
+  }
+  if (is_tensor(object)) {
+    DeviceArray array = take_array_of(object);
+    if (is_tensor_type(array.type())) {
+      if (api != nullptr) return convert_tensor(object, api, options, stream);
+      // Libraries export fewer types by DLPack than arrowdl, pyarrow no extension types.
+      return convert_tensor(wrap(std::move(array)).ptr(), nullptr, options, stream);
+    }
   }
   if (has_stream) {
     raise_buffer_error("stream=", py::repr(stream).cast<std::string>(), " is for tensors; ",
@@ -93,7 +137,7 @@ DeviceArray convert_arrow(PyObject* object, const DLPackExchangeAPI* api,
                        " is Arrow data, which carries its own event: leave it out");
   }
   raise_buffer_error(
-      "copy=True, layout= and bool_as= are for tensors; ", Py_TYPE(object)->tp_name,
+      "copy=True, layout=, bool_as= and extensions= are for tensors; ", Py_TYPE(object)->tp_name,
       " is Arrow data whose type a tensor cannot carry, and is shared as it is: leave them out");
 }
 
@@ -113,17 +157,18 @@ DeviceArray mask_rows(const DeviceArray& array, PyObject* mask, bool valid) {
   return apply_mask(array, std::move(taken.tensor), valid, std::move(taken.event));
 }
 
-const Parameters<6> to_arrow_parameters("to_arrow_device",
-                                        {"tensor", "copy", "layout", "bool_as", "mask", "stream"},
+const Parameters<7> to_arrow_parameters("to_arrow_device",
+                                        {"tensor", "copy", "layout", "bool_as", "extensions",
+                                         "mask", "stream"},
                                         1, 1);
 
 PyObject* to_arrow_device(PyObject*, PyObject* const* args, Py_ssize_t n,
                           PyObject* names) noexcept {
   return guarded([&] {
     if (n == 0) raise_type_error("to_arrow_device() needs a tensor");
-    const auto [tensor, copy, layout, bool_as, mask, stream] =
+    const auto [tensor, copy, layout, bool_as, extensions, mask, stream] =
         to_arrow_parameters.read(args, n, names);
-    const ToArrowOptions options = read_options(copy, layout, bool_as);
+    const ToArrowOptions options = read_options(copy, layout, bool_as, extensions);
     if (PyType_Check(tensor) != 0) raise_unread("to_arrow_device", tensor);
     const auto [kind, api] = classify(tensor);
     if (kind == Kind::kContainer) return convert_container(args, n, names).release().ptr();
@@ -149,7 +194,7 @@ py::object apply_mask_to(const py::object& array, const py::object& mask, bool v
 }
 
 constexpr const char* kToArrowDeviceDoc =
-    R"(to_arrow_device(tensor, /, *, copy=None, layout='auto', bool_as='bool8', mask=None, stream=None)
+    R"(to_arrow_device(tensor, /, *, copy=None, layout='auto', bool_as='bool8', extensions=True, mask=None, stream=None)
 --
 
 Convert a tensor, or a dict of tensors, to an Arrow array on the same device.
@@ -173,6 +218,10 @@ layout : {'auto', 'fixed_shape_tensor', 'list'}
     elements are of arrowdl.* types and not permuted), or nested FixedSizeLists.
 bool_as : {'bool8', 'bits'}
     arrow.bool8, zero-copy, or Arrow's bit-packed booleans, a copy.
+extensions : bool
+    False makes no extension type, for engines that compute on the result: ``layout='list'`` and
+    ``bool_as='bits'``, and BufferError for elements that Arrow has only as an extension type
+    (bfloat16, float8, complex). Only bools and permuted rows are copied.
 mask : tensor or Arrow array of bool, shape (rows,), optional
     True where a row is valid; becomes the validity bitmap. Null rows stay null.
 stream : int or stream object, optional

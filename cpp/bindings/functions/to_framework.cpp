@@ -9,8 +9,7 @@
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "cast/shape_lists.hpp"
-#include "classes/column_options.hpp"
-#include "classes/device.hpp"
+#include "classes/classes.hpp"
 #include "compute/select_fields.hpp"
 #include "export/converter.hpp"
 #include "export/framework.hpp"
@@ -19,8 +18,7 @@
 #include "functions/tensor_block.hpp"
 #include "import/arrow.hpp"
 #include "import/pyarrow.hpp"
-#include "schema/find_columns.hpp"
-#include "stream/find_column.hpp"
+#include "stream/select_columns.hpp"
 #include "support/arguments.hpp"
 #include "support/capsule.hpp"
 #include "support/device_array_object.hpp"
@@ -122,7 +120,7 @@ PyObject* convert_object(std::size_t index, PyObject* object, const ConvertOptio
   const Framework& framework = find_framework(index);
   ConvertOptions options = call.with_forms(columns.forms);
   const bool is_stacked = columns.is_matrix || !columns.matrices.empty();
-  if (options.nulls == NullPolicy::kRaise && !is_stacked && options.dtype == nullptr &&
+  if (options.nulls == Nulls::kRaise && !is_stacked && options.dtype == nullptr &&
       options.by_column == nullptr && options.access == Access::kShared) {
     if (OwnedTensor tensor = take_pyarrow_numbers(object)) {
       return Converter(framework, options).convert(std::move(tensor)).release().ptr();
@@ -219,12 +217,11 @@ py::object list_columns(const py::object& schema) {
   "Parameters\n----------\n"                                                                       \
   "obj : DeviceArray or Arrow producer\n"                                                          \
   "    What `from_arrow` takes. A tensor has shape (rows, ...).\n"                                 \
-  "nulls : {'raise', 'fill', 'nan', 'mask'} or mapping of str to these\n"                          \
-  "    Nulls raise BufferError, become zeros (False, empty rows) or NaN (floating types only), "   \
-  "or\n"                                                                                           \
-  "    make each tensor a pair (values, mask), where the mask is True for valid values. A "        \
-  "mapping has\n"                                                                                  \
-  "    the policies of columns by name; other columns raise.\n"                                    \
+  "nulls : {'raise', 'fill', 'nan', 'mask'}, number, or mapping of str to these\n"                 \
+  "    Nulls raise BufferError, become zeros (False, empty rows), NaN (floating types only) or\n"  \
+  "    the number, which the type has to hold, or make each tensor a pair (values, mask), where\n" \
+  "    the mask is True for valid values. A mapping has the policies of columns by name; other\n"  \
+  "    columns raise.\n"                                                                           \
   "ragged : {'jagged', 'padded', 'offsets'}, Padded, or mapping of str to these\n"                 \
   "    Lists, strings and binary as " ragged                                                       \
   ",\n"                                                                                            \
@@ -242,9 +239,10 @@ py::object list_columns(const py::object& schema) {
   "    if values need a copy (unpacked booleans, replaced nulls, decoded runs, joined "            \
   "chunks).\n"                                                                                     \
   "dtype : dtype, str, mapping of str to these, or None\n"                                         \
-  "    What integers and floats are cast to, also in lists and structs: a dtype of torch,\n"       \
-  "    NumPy or JAX, or its name. Bools and dictionary codes are cast in a matrix, and where\n"    \
-  "    a mapping names their column. Integers and floats are rounded to the nearest float.\n"      \
+  "    What integers, floats and decimals are cast to, also in lists and structs: a dtype of\n"    \
+  "    torch, NumPy or JAX, or its name. Bools and dictionary codes are cast in a matrix, and\n"   \
+  "    where a mapping names their column. Numbers are rounded to the nearest float. Times are\n"  \
+  "    cast to a unit, 'timestamp[us]' or 'duration[us]', exactly.\n"                              \
   "pad_value : int, float, bool, or mapping of str to these\n"                                     \
   "    What padded rows end with.\n"                                                               \
   "max_length : int, mapping of str to int, or None\n"                                             \

@@ -1,5 +1,5 @@
 // Checks and wraps the memory that an array interface describes.
-#include "import/array_interface.hpp"
+#include "support/array_interface.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -13,7 +13,7 @@
 #include "arrowdl/event.hpp"
 #include "arrowdl/make_tensor.hpp"
 #include "arrowdl/tensor_view.hpp"
-#include "support/array_interface.hpp"
+#include "import/foreign_tensors.hpp"
 #include "support/device_streams.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"

@@ -1,6 +1,4 @@
 // Imports tensors by Python's buffer protocol.
-#include "import/buffer_protocol.hpp"
-
 #include <limits>
 #include <memory>
 #include <string_view>
@@ -9,6 +7,7 @@
 #include "arrowdl/make_tensor.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
+#include "import/foreign_tensors.hpp"
 #include "support/gil.hpp"
 #include "util/overflow.hpp"
 

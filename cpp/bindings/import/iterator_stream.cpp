@@ -8,7 +8,6 @@
 #include "arrowdl/error.hpp"
 #include "import/arrow.hpp"
 #include "support/gil.hpp"
-#include "support/signals.hpp"
 
 namespace arrowdl::python {
 namespace {

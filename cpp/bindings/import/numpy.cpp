@@ -1,11 +1,10 @@
 // Reads the dtypes of NumPy's arrays.
-#include "import/numpy.hpp"
-
 #include <pybind11/pybind11.h>
 
 #include <string_view>
 
 #include "arrowdl/error.hpp"
+#include "import/foreign_tensors.hpp"
 #include "support/names.hpp"
 #include "support/objects.hpp"
 #include "support/python_hooks.hpp"

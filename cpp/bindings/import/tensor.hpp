@@ -4,7 +4,7 @@
 #include <pybind11/cast.h>
 
 #include "arrowdl/copy_policy.hpp"
-#include "import/taken_tensor.hpp"
+#include "import/foreign_tensors.hpp"
 
 namespace arrowdl::python {
 

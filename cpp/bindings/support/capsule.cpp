@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "arrowdl/error.hpp"
-#include "schema/copy_schema.hpp"
+#include "schema/make_schema.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/objects.hpp"
@@ -161,15 +161,19 @@ OwnedDeviceArray move_array(PyObject* capsule) {
   return owned;
 }
 
+/// Moves the struct out of an Arrow capsule.
+template <typename Owned, typename Struct>
+Owned take_struct(PyObject* capsule, const char* name) {
+  auto* given = find_struct<Struct>(capsule, name);
+  const CriticalSection section(capsule);
+  if (given->release == nullptr) raise_consumed(name);
+  return Owned(given);
+}
+
 /// Releases the GIL: a producer's stream may run any code, for any time.
 template <typename Owned, typename Struct>
-OwnedStream open_struct(PyObject* capsule, Struct* stream, const char* name) {
-  Owned owned;
-  {
-    const CriticalSection section(capsule);
-    if (stream->release == nullptr) raise_consumed(name);
-    owned.reset(stream);
-  }
+OwnedStream open_struct(PyObject* capsule, const char* name) {
+  auto owned = take_struct<Owned, Struct>(capsule, name);
   const py::gil_scoped_release release;
   return import_stream(std::move(owned), {release_with_gil, release_stream_with_gil});
 }
@@ -249,14 +253,7 @@ DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule) {
 }
 
 std::shared_ptr<const ParsedSchema> take_schema(PyObject* capsule) {
-  auto* schema = find_struct<ArrowSchema>(capsule, kSchema);
-  OwnedSchema owned;
-  {
-    const CriticalSection section(capsule);
-    if (schema->release == nullptr) raise_consumed(kSchema);
-    owned.reset(schema);
-  }
-  return share_schema(std::move(owned), release_with_gil);
+  return share_schema(take_struct<OwnedSchema, ArrowSchema>(capsule, kSchema), release_with_gil);
 }
 
 std::shared_ptr<const ParsedSchema> read_requested_schema(PyObject* capsule) {
@@ -274,11 +271,9 @@ std::shared_ptr<const ParsedSchema> read_requested_schema(PyObject* capsule) {
 
 OwnedStream open_stream(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kDeviceStream)) {
-    return open_struct<OwnedDeviceArrayStream>(
-        capsule, find_struct<ArrowDeviceArrayStream>(capsule, kDeviceStream), kDeviceStream);
+    return open_struct<OwnedDeviceArrayStream, ArrowDeviceArrayStream>(capsule, kDeviceStream);
   }
-  return open_struct<OwnedArrayStream>(capsule, find_struct<ArrowArrayStream>(capsule, kStream),
-                                       kStream);
+  return open_struct<OwnedArrayStream, ArrowArrayStream>(capsule, kStream);
 }
 
 py::object make_capsule(const DLPackExchangeAPI& api) {

@@ -1,13 +1,11 @@
 // Makes the Python objects of DeviceArrays.
 #include "support/device_array_object.hpp"
 
-#include <atomic>
 #include <new>
 
 #include "arrowdl/error.hpp"
 #include "support/gil.hpp"
 #include "support/objects.hpp"
-#include "support/python_hooks.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -22,21 +20,11 @@ DeviceArrayObject* cast(PyObject* self) noexcept {
       "release it");
 }
 
-/// Tells multiprocessing how it sends arrays, when the process has the first one on a device: the
-/// import of multiprocessing takes longer than that of arrowdl.
-void prepare_to_share(const Device& device) {
-  static std::atomic<bool> is_prepared{false};
-  if ((device.type != kDLCUDA && device.type != kDLROCM) || is_prepared) return;
-  find_hook(Hook::kPrepareToShare)();
-  is_prepared = true;
-}
-
 }  // namespace
 
 PyTypeObject* device_array_type = nullptr;
 
 pybind11::object wrap(DeviceArray array) {
-  if (array) prepare_to_share(array.device());
   pybind11::object object = checked(device_array_type->tp_alloc(device_array_type, 0));
   new (&cast(object.ptr())->array) DeviceArray(std::move(array));
   return object;

@@ -32,7 +32,6 @@ constexpr Row kRows[] = {
     {"arrowdl._frameworks.allocators", "free_caches"},
     {"arrowdl._frameworks.jax_streams", "is_stream"},
     {"arrowdl._frameworks.jax_streams", "order_after_compute"},
-    {"arrowdl._processes", "prepare"},
     {"arrowdl._libraries", "explain_unread"},
     {"arrowdl._libraries", "annotate"},
     {"arrowdl._libraries", "refuse_objects"},

@@ -23,7 +23,6 @@ enum class Hook {
   kFreeCaches,       ///< (device type) -> None
   kIsStreamOfJax,    ///< (device type, device id, stream) -> bool
   kOrderAfterJax,    ///< (device type, device id, stream) -> None
-  kPrepareToShare,   ///< () -> None
   kExplainUnread,    ///< (function, object) -> str: why a function cannot read it, what to pass
   kAnnotate,         ///< (error, method, object) -> None: a note on an error of a producer
   kRefuseObjects,    ///< (object) -> None: raises TypeError for Python objects of polars

@@ -5,7 +5,6 @@
 
 #include "arrowdl/error.hpp"
 #include "support/gil.hpp"
-#include "support/signals.hpp"
 #include "util/fork.hpp"
 #include "util/timed_lock.hpp"
 

@@ -12,11 +12,9 @@
 
 ARROWDL_BEGIN_NAMESPACE
 
-class FileDescriptor;
 class StreamOps;
 class MemoryOps;
 class KernelOps;
-class SharedMemoryOps;
 
 // Every function of these interfaces may be called on any thread, with no lock of ours held. On
 // failure it throws RuntimeError with the runtime's message, and changes nothing.
@@ -52,8 +50,6 @@ class Backend {
   virtual MemoryOps* memory() noexcept { return nullptr; }
   /// The kernels that run on memory of `device`; nullptr if there are none.
   virtual KernelOps* kernels(const Device&) noexcept { return nullptr; }
-  /// Device memory that several processes map; nullptr if the runtime has none.
-  virtual SharedMemoryOps* shared_memory() noexcept { return nullptr; }
   /// Why `streams` or `memory` is nullptr, and what to do; completes "cannot copy on opencl:0: ".
   virtual const char* limits() const noexcept { return ""; }
 };
@@ -116,6 +112,8 @@ class MemoryOps : public StreamOps {
   virtual std::optional<Device> find_pinned(const Device&) const noexcept { return {}; }
   /// Whether the host memory at an address is known to be pinned, by any allocator.
   virtual bool is_pinned(const void*) noexcept { return false; }
+  /// Whether two addresses of pinned memory are known to be of one allocation.
+  virtual bool are_of_one_block(const void*, const void*) noexcept { return false; }
   /// Whether `copy` can copy between the two devices, without the CPU in between. `source` is an
   /// address of the memory, if known.
   virtual bool can_copy(const Device&, const Device&, const void* /*source*/) { return true; }
@@ -141,8 +139,7 @@ enum class Kernel {
   kCopySet,
   kAndBits,
   kCountBits,
-  kGatherElements,
-  kGatherBits,
+  kGatherColumns,
   kFindLists,
   kFindRuns,
   kScanChunks,
@@ -176,31 +173,6 @@ class KernelOps {
 
  protected:
   ~KernelOps() = default;
-};
-
-/// Memory in the address space of a process.
-struct Mapping {
-  void* address = nullptr;
-  int64_t size = 0;
-};
-
-/// Device memory that several processes map. The system frees it after its last mapping and its
-/// last file descriptor, whichever processes had them, and however those ended.
-class SharedMemoryOps {
- public:
-  /// A text that names the physical device in all processes.
-  virtual std::string identify(const Device& device) = 0;
-  /// New memory of at least `size` bytes, and a descriptor of it, which programs that this process
-  /// starts do not inherit. Raises BufferError if the device cannot share memory.
-  virtual Mapping create_shared(const Device& device, int64_t size, FileDescriptor* descriptor) = 0;
-  /// Maps memory that any process created. `size` is that of the mapping that `create_shared` made;
-  /// `descriptor` stays the caller's, who may close it afterwards.
-  virtual Mapping map_shared(const Device& device, int64_t size, int descriptor) = 0;
-  /// Must be idle. May wait for the device.
-  virtual void unmap_shared(const Device& device, const Mapping& mapping) noexcept = 0;
-
- protected:
-  ~SharedMemoryOps() = default;
 };
 
 /// A stream of ours without other work, for as long as it is in scope.

@@ -62,4 +62,8 @@ int64_t staging_limit() noexcept;
 /// The bytes of that memory that are allocated now.
 int64_t staging_bytes() noexcept;
 
+/// The bytes that all copies have written to that memory before a device read them: a second copy
+/// on the host of rows that were gathered elsewhere.
+int64_t staged_bytes() noexcept;
+
 ARROWDL_END_NAMESPACE

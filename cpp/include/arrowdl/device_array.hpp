@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,17 @@
 #include "arrowdl/schema.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
+
+/// What the host has read of buffers of a device: of each the latest part, from byte `first` on.
+struct HostParts {
+  struct Part {
+    const void* buffer;
+    int64_t first;
+    Buffer bytes;
+  };
+  std::mutex mutex;
+  std::vector<Part> parts;
+};
 
 /// The C structs and the parsed type, which a DeviceArray shares with everything made from it.
 struct Storage : private Counted {
@@ -30,6 +42,7 @@ struct Storage : private Counted {
   Releaser releaser;
   OwnedEvent event;  ///< owns array.sync_event where arrowdl recorded it
   mutable RecordedStreams recorded_streams;
+  mutable HostParts host_parts;
 };
 
 /// A window of rows into one node of an Arrow array, on any device. A value type: copies, slices
@@ -52,6 +65,8 @@ class DeviceArray {
                             Releaser releaser = nullptr);
   /// The same for an array that arrowdl has made on `device`. Its memory is ready when `event`
   /// completes.
+  static DeviceArray import(std::shared_ptr<const ParsedSchema> schema, OwnedArray array,
+                            Device device = {}, OwnedEvent event = {});
   static DeviceArray import(OwnedSchema schema, OwnedArray array, Device device = {},
                             OwnedEvent event = {});
   /// An array of the `length` elements of `dtype` (not complex) in `data`, without nulls. Faster
@@ -80,6 +95,11 @@ class DeviceArray {
     if (node_->null_count == 0 || !type_->has_validity()) return nullptr;
     return buffer_as<uint8_t>(0);
   }
+  /// `size` bytes of buffer `i` of a device from byte `first` on, as the host reads them. The host
+  /// waits for a copy, once for many windows: the copy goes on to byte `end`, up to a bound.
+  Buffer read_ahead(int64_t i, int64_t first, int64_t size, int64_t end) const;
+  /// The row of the node's buffers after its last one.
+  int64_t node_end() const noexcept { return node_->offset + node_->length; }
   /// The number of nulls in the window. Unless the count is known, the host waits for the event and
   /// counts the bitmap or a copy of it, or waits for the kernels of the device to count it. Raises
   /// BufferError if the host can neither read nor copy the bitmap.
@@ -143,6 +163,9 @@ class DeviceArray {
   DeviceArray buffer_array(int64_t i, const Dtype& dtype, int64_t count) const;
   /// Bytes of the buffers that the window takes, nested values and dictionaries included.
   int64_t nbytes() const;
+  /// Imports `array`, which shares this one's memory, with its device and event.
+  DeviceArray derive(std::shared_ptr<const ParsedSchema> schema, OwnedArray array) const;
+  DeviceArray derive(OwnedSchema schema, OwnedArray array) const;
   /// The same rows with `validity` (bit 0 first, nullptr data: all valid) instead of the node's.
   DeviceArray with_validity(Buffer validity, int64_t null_count) const;
 
@@ -161,8 +184,6 @@ class DeviceArray {
 
   static DeviceArray import_storage(std::shared_ptr<Storage> storage);
 
-  /// Imports `array`, which shares this one's memory, with its device and event.
-  DeviceArray derive(OwnedSchema schema, OwnedArray array) const;
   /// Whether all rows are known to be valid without a wait.
   bool is_known_to_be_valid() const;
   /// The bitmap where the host reads it, in which bit `*first` is the first row's: a copy of that

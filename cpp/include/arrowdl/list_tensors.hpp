@@ -24,7 +24,7 @@ struct Padding {
 /// kernels the host waits for the length of the longest row, and the consumer is ordered as `order`
 /// says; the offsets are those of `split_list`, and are not checked again. Raises ValueError if a
 /// row is longer than `padding.width`, and otherwise as `to_dlpack` does.
-OwnedTensor pad_list(const ListParts& parts, Nulls nulls, const Padding& padding = {},
+OwnedTensor pad_list(const ListParts& parts, const Nulls& nulls, const Padding& padding = {},
                      const Order& order = {});
 
 /// The lengths of the rows, at most `max_length` unless that is negative: int64, shape (rows,), new

@@ -24,7 +24,8 @@ struct Order {
 };
 
 /// Records the default stream of the array's device, if it has one, for a consumer that names none
-/// and may compute there.
+/// and may compute there, or copy there from memory that the host reads: then also that of the
+/// current device.
 void record_default_stream(const DeviceArray& array);
 
 /// Orders a consumer of `array` after its event. Raises BufferError if the event cannot be waited

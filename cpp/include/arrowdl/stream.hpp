@@ -40,6 +40,9 @@ class ArrayStream : private Counted {
   /// Internal. The next rows where they are, in place of `next`, which would copy them in another
   /// order: as many as the stream chooses. No rows if it has none of that kind next: ask `next`.
   virtual PermutedRows next_permuted();
+  /// Internal. Says that the caller only copies the arrays to `device`: rows that are gathered for
+  /// them may be in pinned memory.
+  virtual void gather_for(const Device&) {}
 
  protected:
   ArrayStream(std::shared_ptr<const ParsedSchema> schema, int32_t device_type) noexcept

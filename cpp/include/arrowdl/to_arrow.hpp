@@ -22,6 +22,9 @@ struct ToArrowOptions {
   Copy copy = Copy::kIfNeeded;
   TensorLayout layout = TensorLayout::kAuto;
   BoolAs bool_as = BoolAs::kBool8;
+  /// False: no extension type. Needs `kList` and `kBits`; raises BufferError for elements that
+  /// Arrow has only as one, such as bfloat16.
+  bool extensions = true;
   /// Arrow's format of int64 elements that are times, such as "tsn:" or "tDs"; empty for numbers.
   /// The lowest int64, NumPy's NaT, becomes null. The host has to be able to read the memory.
   std::string time_format = {};

@@ -53,7 +53,7 @@ OwnedTensor to_row_mask(const DeviceArray& array, const Order& order = {});
 /// new memory, which is ordered as that of `to_dlpack`. A field with inner dimensions takes one
 /// column for each element of a row. Raises BufferError, naming the field, if dtypes differ, a
 /// field has no tensor or `nulls` refuses its nulls.
-OwnedTensor stack_fields(const DeviceArray& array, Nulls nulls, const Order& order = {});
+OwnedTensor stack_fields(const DeviceArray& array, const Nulls& nulls, const Order& order = {});
 /// The same with an entry of `nulls` for each field.
 OwnedTensor stack_fields(const DeviceArray& array, const std::vector<Nulls>& nulls,
                          const Order& order = {});

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "schema/layout.hpp"
+#include "util/bit_util.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -15,6 +16,19 @@ const void** set_buffers(ArrowArray* shared, std::vector<const void*> buffers) {
   own = std::move(buffers);
   shared->buffers = own.data();
   return own.data();
+}
+
+/// Makes `array` rows [first, first + count) of what it is.
+void narrow(const Type& type, int64_t first, int64_t count, ArrowArray* array) {
+  const bool whole = first == 0 && array->length == count;
+  // pyarrow refuses an offset where an array of strings has no rows.
+  array->offset = count == 0 ? 0 : array->offset + first;
+  array->length = count;
+  if (type.layout == Layout::kNull) {
+    array->null_count = count;
+  } else if (!whole && array->null_count != 0) {
+    array->null_count = -1;
+  }
 }
 
 }  // namespace
@@ -62,19 +76,34 @@ void tidy_for_export(const Type& type, ArrowArray* shared) {
 
 void move_offset_to_fields(const Type& type, ArrowArray* shared) {
   for (std::size_t i = 0; i < type.children.size(); ++i) {
-    ArrowArray& field = *shared->children[i];
-    const bool whole = shared->offset == 0 && field.length == shared->length;
-    field.offset += shared->offset;
-    field.length = shared->length;
-    if (type.children[i].layout == Layout::kNull) {
-      field.null_count = field.length;
-    } else if (!whole && field.null_count != 0) {
-      field.null_count = -1;
-    }
+    narrow(type.children[i], shared->offset, shared->length, shared->children[i]);
   }
   shared->offset = 0;
   shared->null_count = 0;
   set_buffers(shared, {nullptr});
+}
+
+void begin_lists_at_zero(const Type& type, ArrowArray* shared) {
+  if (type.layout == Layout::kFixedSizeList) {
+    if (shared->buffers[0] != nullptr && shared->offset != 0) {
+      const auto* bits = static_cast<const uint8_t*>(shared->buffers[0]);
+      if (shared->offset % 8 == 0) {
+        set_buffers(shared, {bits + shared->offset / 8});
+      } else {
+        auto& moved = static_cast<SharedNode<ArrowArray>*>(shared->private_data)->validity;
+        moved.resize(static_cast<std::size_t>((shared->length + 7) / 8));
+        copy_bits(bits, shared->offset, shared->length, moved.data());
+        set_buffers(shared, {moved.data()});
+      }
+    }
+    narrow(type.children[0], shared->offset * type.list_size, shared->length * type.list_size,
+           shared->children[0]);
+    shared->offset = 0;
+  }
+  for (std::size_t i = 0; i < type.children.size(); ++i) {
+    begin_lists_at_zero(type.children[i], shared->children[i]);
+  }
+  if (type.dictionary != nullptr) begin_lists_at_zero(*type.dictionary, shared->dictionary);
 }
 
 ARROWDL_END_NAMESPACE

@@ -35,6 +35,7 @@ struct SharedNode : private Counted {
   std::vector<Node> children;
   std::vector<Node*> pointers;
   std::vector<const void*> buffers;  ///< of an array, where they are not the source's own
+  std::vector<uint8_t> validity;     ///< of an array, where no byte of the source's begins with it
   Node dictionary;
 };
 
@@ -55,5 +56,10 @@ void tidy_for_export(const Type& type, ArrowArray* shared);
 /// Moves the offset of `shared`, a struct of share_tree without nulls, into its fields: pyarrow
 /// accepts no record batch with an offset or a bitmap of its own.
 void move_offset_to_fields(const Type& type, ArrowArray* shared);
+
+/// Moves the offsets of fixed-size lists of `shared`, a tree of share_tree in memory that the host
+/// may read, into their items, which end with the last row: polars 2.1 refuses lists with nulls
+/// otherwise. Copies the bits of validity if the first is not the first of a byte.
+void begin_lists_at_zero(const Type& type, ArrowArray* shared);
 
 ARROWDL_END_NAMESPACE

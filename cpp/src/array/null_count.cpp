@@ -1,12 +1,13 @@
-// Counts the nulls of an array.
+// Counts the nulls of an array, and reads bitmaps and other parts of buffers of a device.
+#include <algorithm>
 #include <numeric>
 
-#include "array/bits_on_device.hpp"
 #include "array/host_access.hpp"
 #include "arrowdl/backends.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
-#include "sync/kernel_work.hpp"
+#include "device/device_pointer.hpp"
+#include "sync/stream_work.hpp"
 #include "util/bit_util.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
@@ -27,6 +28,29 @@ int64_t count_nulls_on_device(const DeviceArray& array) {
               array.validity(), array.offset(), length);
   const std::vector<int64_t> counts = work.read_results(results);
   return length - std::accumulate(counts.begin(), counts.end(), int64_t{0});
+}
+
+/// Waits for the copy.
+Buffer download(const DeviceArray& array, int64_t i, int64_t first, int64_t size) {
+  const Device device = array.device();
+  uint8_t* target;
+  Buffer bytes = Buffer::allocate(size, &target);
+  StreamWork work(require_memory(device, "read memory"), device, std::nullopt, nullptr);
+  work.hold(array.storage());
+  work.hold(bytes.owner());
+  wait_event(device, work.stream(), array.sync_event());
+  const uint8_t* const source = offset_pointer(device, array.buffer(i), first);
+  work.memory().copy(Device{}, target, device, source, size, work.stream());
+  work.wait();
+  return bytes;
+}
+
+/// The bitmap of `array` on the host, in which bit `array.offset() % 8` is the first row's. Waits
+/// for it.
+Buffer download_validity(const DeviceArray& array) {
+  if (array.validity() == nullptr) return {};
+  const int64_t size = bitmap_size(array.offset() % 8 + array.length());
+  return download(array, 0, array.offset() / 8, size);
 }
 
 }  // namespace
@@ -76,6 +100,28 @@ Buffer DeviceArray::read_validity(int64_t* first) const {
   synchronize();
   *first = offset_;
   return Buffer(storage_, validity(), 0);
+}
+
+Buffer DeviceArray::read_ahead(int64_t i, int64_t first, int64_t size, int64_t end) const {
+  constexpr int64_t kAhead = int64_t{512} << 10;
+  HostParts& known = storage_->host_parts;
+  std::unique_lock<std::mutex> lock(known.mutex);
+  for (const HostParts::Part& part : known.parts) {
+    const int64_t at = first - part.first;
+    if (part.buffer == buffer(i) && at >= 0 && size <= part.bytes.size() - at) {
+      return Buffer(part.bytes.owner(), part.bytes.data() + at, size);
+    }
+  }
+  lock.unlock();
+  Buffer bytes = download(*this, i, first, std::max(size, std::min(kAhead, end - first)));
+  if (bytes.size() == size) return bytes;  // nothing was read ahead
+  Buffer part(bytes.owner(), bytes.data(), size);
+  lock.lock();
+  const auto is_same = [&](const HostParts::Part& one) { return one.buffer == buffer(i); };
+  known.parts.erase(std::remove_if(known.parts.begin(), known.parts.end(), is_same),
+                    known.parts.end());
+  known.parts.push_back({buffer(i), first, std::move(bytes)});
+  return part;
 }
 
 ARROWDL_END_NAMESPACE

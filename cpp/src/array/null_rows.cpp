@@ -1,8 +1,10 @@
-// Looks for null rows, also in dictionaries, runs and members of unions.
+// Finds null rows, also those whose value in a dictionary is null.
 #include "array/null_rows.hpp"
 
 #include "array/run_ends.hpp"
-#include "schema/layout_families.hpp"
+#include "arrowdl/backends.hpp"
+#include "arrowdl/error.hpp"
+#include "schema/layout.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -52,6 +54,25 @@ bool finds_null_rows(const DeviceArray& array) {
   return false;
 }
 
+/// Whether `values`, in memory that the host cannot read, have nulls, or may have some.
+bool may_have_nulls(const DeviceArray& values) {
+  const bool has_bitmap_only = values.type().dictionary == nullptr && values.type().has_validity();
+  return has_null_rows(values).value_or(!has_bitmap_only || values.has_nulls());
+}
+
+/// Whether a row that is not null has a null value.
+bool has_null_values(const DeviceArray& codes) {
+  const DeviceArray values = codes.dictionary();
+  if (!is_host_readable(codes.device())) return may_have_nulls(values);
+  if (!has_null_rows(values).value_or(true)) return false;
+  const RowValidity is_row(codes);
+  const NullRows is_null(values);
+  for (int64_t i = 0; i < codes.length(); ++i) {
+    if (is_row[i] && is_null[read_index(codes, i, values.length())]) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 NullRows::NullRows(const DeviceArray& array) : array_(array), is_valid_(array) {
@@ -88,6 +109,13 @@ std::optional<bool> has_null_rows(const DeviceArray& array) {
   const std::optional<bool> have_nulls = have_null_rows(values);
   if (!have_nulls.value_or(true)) return false;
   return is_here ? std::optional<bool>(finds_null_rows(array)) : std::nullopt;
+}
+
+void check_dictionary(const DeviceArray& array) {
+  if (array.type().dictionary == nullptr || !has_null_values(array)) return;
+  raise_buffer_error("the dictionary of ", to_string(array.type()),
+                     " has nulls among its values, which the codes alone would hide: decode it, or "
+                     "take the codes as `indices` and the values as `dictionary`");
 }
 
 ARROWDL_END_NAMESPACE

@@ -1,4 +1,4 @@
-// Looks for null rows, also in dictionaries, runs and members of unions.
+// Finds null rows, also those whose value in a dictionary is null.
 #pragma once
 
 #include <optional>
@@ -29,5 +29,9 @@ class NullRows {
 /// Whether a row is null, as NullRows says. Empty if that takes reading memory of a device. Waits
 /// for the event of host-readable memory. Raises ValueError as NullRows does.
 std::optional<bool> has_null_rows(const DeviceArray& array);
+
+/// Raises BufferError if a valid row of `array`, if it has a dictionary, refers to a null value,
+/// which the codes alone would hide; on a device that the host cannot read, if there is one.
+void check_dictionary(const DeviceArray& array);
 
 ARROWDL_END_NAMESPACE

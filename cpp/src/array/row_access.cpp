@@ -2,7 +2,7 @@
 #include "array/row_access.hpp"
 
 #include "arrowdl/error.hpp"
-#include "util/visit_integer.hpp"
+#include "util/visit_width.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {

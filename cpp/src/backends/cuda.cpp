@@ -1,8 +1,7 @@
 // The backend of CUDA, on NVIDIA's driver.
-#include "backends/cuda.hpp"
-
-#include "backends/cuda_like_shared_memory.hpp"
+#include "backends/cuda_like_runtime.hpp"
 #include "backends/kernels_ptx.hpp"
+#include "backends/runtimes.hpp"
 
 // The driver's API is declared from its documentation, so that no build needs a toolkit.
 // tests/cpp/backends/cuda_signatures_test.cpp compares it with cuda.h where that is installed.
@@ -20,7 +19,7 @@ constexpr RuntimeText kText = {
     kKernelsPtx,
 };
 
-struct CudaCalls : StreamCalls, VirtualMemoryCalls {
+struct CudaCalls : StreamCalls {
   Call<int*, int> get_device;        // device, ordinal
   Call<void**, int> retain_primary;  // context, device
   Call<void*> push_context;
@@ -78,18 +77,6 @@ constexpr Symbol<CudaCalls> kSymbols[] = {
     row<&CudaCalls::get_pool_access>("cuMemPoolGetAccess", kOptional),
     row<&CudaCalls::get_attribute>("cuDeviceGetAttribute"),
     row<&CudaCalls::copy_peer>("cuMemcpyPeerAsync"),
-    row<&CudaCalls::get_pci_id>("cuDeviceGetPCIBusId", kOptional),
-    row<&CudaCalls::get_uuid>("cuDeviceGetUuid_v2", kOptional),
-    row<&CudaCalls::get_granularity>("cuMemGetAllocationGranularity", kOptional),
-    row<&CudaCalls::create_memory>("cuMemCreate", kOptional),
-    row<&CudaCalls::release_memory>("cuMemRelease", kOptional),
-    row<&CudaCalls::export_memory>("cuMemExportToShareableHandle", kOptional),
-    row<&CudaCalls::import_memory>("cuMemImportFromShareableHandle", kOptional),
-    row<&CudaCalls::reserve_range>("cuMemAddressReserve", kOptional),
-    row<&CudaCalls::free_range>("cuMemAddressFree", kOptional),
-    row<&CudaCalls::map_memory>("cuMemMap", kOptional),
-    row<&CudaCalls::unmap_memory>("cuMemUnmap", kOptional),
-    row<&CudaCalls::set_access>("cuMemSetAccess", kOptional),
     row<&CudaCalls::load_module>("cuModuleLoadData"),
     row<&CudaCalls::find_kernel>("cuModuleGetFunction"),
     row<&CudaCalls::launch_kernel>("cuLaunchKernel"),
@@ -106,11 +93,13 @@ constexpr Symbol<CudaCalls> kSymbols[] = {
 
 // CUpointer_attribute and CUmemorytype.
 constexpr int kMemoryType = 2;
+constexpr int kBufferId = 7;
 constexpr int kIsManaged = 8;
 constexpr int kHostMemory = 1;
 constexpr int kPoolHandle = 17;
 // CUdevice_attribute.
 constexpr int kConcurrentManagedAccess = 89;
+constexpr int kHostNode = 134;  // from CUDA 12.2 on
 
 // CU_STREAM_LEGACY and CU_STREAM_PER_THREAD.
 const StreamHandle kLegacyDefault(uintptr_t{1});
@@ -120,10 +109,10 @@ bool is_default(StreamHandle stream) noexcept {
   return stream.is_null() || stream == kLegacyDefault || stream == kPerThreadDefault;
 }
 
-class CudaRuntime final : public CudaLikeSharedMemory {
+class CudaRuntime final : public CudaLikeRuntime {
  public:
   CudaRuntime(std::string library_name, const CudaCalls& calls)
-      : CudaLikeSharedMemory(kText, std::move(library_name), calls, calls), calls_(calls) {}
+      : CudaLikeRuntime(kText, std::move(library_name), calls), calls_(calls) {}
 
   /// The per-thread default stream (2) differs per thread, and memory may be freed on any thread.
   /// The legacy default stream (1) waits for all of them.
@@ -136,6 +125,11 @@ class CudaRuntime final : public CudaLikeSharedMemory {
 
   bool is_pinned(const void* memory) noexcept override {
     return find_attribute(kMemoryType, memory) == kHostMemory;
+  }
+
+  bool are_of_one_block(const void* a, const void* b) noexcept override {
+    const uint64_t block = find_block(a);
+    return block != 0 && block == find_block(b);
   }
 
  protected:
@@ -220,6 +214,12 @@ class CudaRuntime final : public CudaLikeSharedMemory {
     return status == 0 && can != 0;
   }
 
+  int find_node(const Device& device) noexcept override {
+    int node = -1;
+    const int status = run(calls_.get_attribute, &node, kHostNode, static_cast<int>(device.id));
+    return status == 0 ? node : -1;
+  }
+
   int32_t find_type(const void* memory) override {
     if (find_attribute(kIsManaged, memory).value_or(0) != 0) return kDLCUDAManaged;
     return find_attribute(kMemoryType, memory) == kHostMemory ? kDLCUDAHost : kDLCUDA;
@@ -251,6 +251,13 @@ class CudaRuntime final : public CudaLikeSharedMemory {
     require(device, calls_.get_device, &handle, static_cast<int>(device.id));
     require(device, calls_.retain_primary, &retained, handle);
     return context = retained;
+  }
+
+  /// The number of the allocation that an address is of; 0 if the driver does not know it.
+  uint64_t find_block(const void* memory) noexcept {
+    uint64_t number = 0;
+    const int status = run(calls_.get_pointer_attribute, &number, kBufferId, memory);
+    return status == 0 ? number : 0;
   }
 
   const CudaCalls calls_;

@@ -8,7 +8,7 @@
 #include "arrowdl/wait.hpp"
 #include "backends/free_caches.hpp"
 #include "backends/kernel_names.hpp"
-#include "backends/pool_properties.hpp"
+#include "backends/preferred_node.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -433,9 +433,11 @@ void* CudaLikeRuntime::allocate_now(const Device& device, std::size_t bytes, Str
   switch (find_memory(device)) {
     case Memory::kDevice:
       return allocate_on_device(device, bytes, stream);
-    case Memory::kHost:
+    case Memory::kHost: {
+      const PreferredNode close(find_node(device));
       require(device, calls_.allocate_host, &memory, bytes, kHostPortable);
       break;
+    }
     case Memory::kManaged:
       require(device, calls_.allocate_managed, &memory, bytes, kAttachGlobal);
       break;
@@ -492,6 +494,9 @@ bool CudaLikeRuntime::can_copy(const Device& from, const Device& to, const void*
   return are_peers(from, to) ? may_access(to, from, source) : is_between_gpus(from, to);
 }
 
+/// The most bytes of pageable memory that the driver takes along in the command of a copy.
+constexpr int64_t kMostInCommand = int64_t{64} << 10;
+
 void CudaLikeRuntime::copy(const Device& to, void* target, const Device& from, const void* source,
                            int64_t size, StreamHandle stream) {
   for (const Device& device : {to, from}) {
@@ -508,7 +513,8 @@ void CudaLikeRuntime::copy(const Device& to, void* target, const Device& from, c
   int status = 0;
   if (is_between_gpus(to, from)) {
     status = copy_between(to, target, from, source, bytes, stream);
-  } else if (to.type == kDLCPU) {  // waits for the stream, unless the memory is pinned
+  } else if (to.type == kDLCPU || (from.type == kDLCPU && size > kMostInCommand)) {
+    // Waits for the stream, unless the memory is pinned.
     wait_guarded([&](const Waiting&) { status = copy_async(target, source, bytes, stream); });
   } else {
     status = copy_async(target, source, bytes, stream);

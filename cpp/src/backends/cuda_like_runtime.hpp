@@ -13,10 +13,34 @@
 
 #include "arrowdl/backend.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/namespace.hpp"
 #include "backends/runtime_process.hpp"
 #include "backends/symbol_table.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
+
+/// CUmemLocation.
+struct Location {
+  int type = 1;  // a device
+  int id = 0;
+};
+/// CUmemPoolProps.
+struct PoolProperties {
+  int allocation_type = 1;  // "pinned", the only one
+  int handle_types = 0;     // not for other processes
+  Location location;
+  void* security = nullptr;
+  std::size_t max_size = 0;
+  unsigned char reserved[56] = {};
+};
+static_assert(sizeof(PoolProperties) == 88 && sizeof(void*) == 8, "as in cuda.h");
+/// CUmemAccessDesc.
+struct AccessDescription {
+  Location location;
+  int flags = 3;  // read and write
+};
+/// A value of CUmemPool_attribute.
+constexpr int kReleaseThreshold = 4;
 
 static_assert(sizeof(unsigned long long) == sizeof(void*),
               "CUdeviceptr, an unsigned long long, is passed as a pointer");
@@ -164,6 +188,8 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   std::optional<int> find_attribute(int attribute, const void* memory) noexcept;
   /// Whether the host may read managed memory of `device` while the device works.
   virtual bool has_concurrent_managed(const Device&) noexcept { return true; }
+  /// The NUMA node of host memory that is closest to `device`; -1: unknown.
+  virtual int find_node(const Device&) noexcept { return -1; }
   /// A module of the kernels for the device, which has been entered; empty if there is no compiler
   /// or it fails.
   virtual std::string compile_kernels() { return {}; }
@@ -203,8 +229,6 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   void* allocate_now(const Device& device, std::size_t size, StreamHandle stream);
   bool load_kernels(const Device& device) noexcept;
   void* find_kernel(const Device& device, std::size_t index);
-  void launch_at(const Device& device, std::size_t kernel, int64_t size, void** arguments,
-                 StreamHandle stream);
 
   const RuntimeText& text_;
   const std::string library_name_;

@@ -1,8 +1,7 @@
 // The backend of ROCm, on AMD's HIP runtime.
-#include "backends/hip.hpp"
-
-#include "backends/cuda_like_shared_memory.hpp"
+#include "backends/cuda_like_runtime.hpp"
 #include "backends/hiprtc.hpp"
+#include "backends/runtimes.hpp"
 
 // HIP's API is declared from its documentation, so that no build needs ROCm.
 
@@ -19,7 +18,7 @@ constexpr RuntimeText kText = {
     nullptr,  // what HIP loads is machine code of one GPU: it is compiled when it is needed
 };
 
-struct HipCalls : StreamCalls, VirtualMemoryCalls {
+struct HipCalls : StreamCalls {
   Call<int*> get_device;
   Call<int> set_device;
   Call<void*, int*> get_stream_device;  // stream, device; optional
@@ -65,18 +64,6 @@ constexpr Symbol<HipCalls> kSymbols[] = {
     row<&HipCalls::set_pool_access>("hipMemPoolSetAccess", kOptional),
     row<&HipCalls::trim_pool>("hipMemPoolTrimTo", kOptional),
     row<&HipCalls::allocate_from_pool>("hipMallocFromPoolAsync", kOptional),
-    row<&HipCalls::get_pci_id>("hipDeviceGetPCIBusId", kOptional),
-    row<&HipCalls::get_uuid>("hipDeviceGetUuid", kOptional),
-    row<&HipCalls::get_granularity>("hipMemGetAllocationGranularity", kOptional),
-    row<&HipCalls::create_memory>("hipMemCreate", kOptional),
-    row<&HipCalls::release_memory>("hipMemRelease", kOptional),
-    row<&HipCalls::export_memory>("hipMemExportToShareableHandle", kOptional),
-    row<&HipCalls::import_memory>("hipMemImportFromShareableHandle", kOptional),
-    row<&HipCalls::reserve_range>("hipMemAddressReserve", kOptional),
-    row<&HipCalls::free_range>("hipMemAddressFree", kOptional),
-    row<&HipCalls::map_memory>("hipMemMap", kOptional),
-    row<&HipCalls::unmap_memory>("hipMemUnmap", kOptional),
-    row<&HipCalls::set_access>("hipMemSetAccess", kOptional),
     row<&HipCalls::load_module>("hipModuleLoadData", kOptional),
     row<&HipCalls::find_kernel>("hipModuleGetFunction", kOptional),
     row<&HipCalls::launch_kernel>("hipModuleLaunchKernel", kOptional),
@@ -91,10 +78,10 @@ constexpr Symbol<HipCalls> kSymbols[] = {
 
 constexpr int kCopyByAddress = 4;  // hipMemcpyDefault
 
-class HipRuntime final : public CudaLikeSharedMemory {
+class HipRuntime final : public CudaLikeRuntime {
  public:
   HipRuntime(std::string library_name, const HipCalls& calls)
-      : CudaLikeSharedMemory(kText, std::move(library_name), calls, calls), calls_(calls) {}
+      : CudaLikeRuntime(kText, std::move(library_name), calls), calls_(calls) {}
 
   std::optional<StreamHandle> default_stream() const noexcept override { return StreamHandle(); }
 
@@ -136,14 +123,6 @@ class HipRuntime final : public CudaLikeSharedMemory {
   std::string describe(int status) const override {
     return concat(text_of(calls_.get_error_name, status), ": ",
                   text_of(calls_.get_error_string, status));
-  }
-
-  /// By its address before ROCm 7.1, as PyTorch's CUDASymmetricMemory passes it.
-  void* pass_descriptor(int* descriptor) override {
-    constexpr int kByValue = 70100000;
-    int version = 0;
-    const bool is_new = run(calls_.get_version, &version) == 0 && version >= kByValue;
-    return is_new ? CudaLikeSharedMemory::pass_descriptor(descriptor) : descriptor;
   }
 
   std::string compile_kernels() override { return compile_for_current_device(); }

@@ -11,9 +11,9 @@ ARROWDL_BEGIN_NAMESPACE
 
 // The names of `Kernel` in its order.
 constexpr const char* kKernelNames[] = {
-    "unpack_bits",   "copy_set",      "and_bits",  "count_bits",   "gather_elements",
-    "gather_bits",   "find_lists",    "find_runs", "scan_chunks",  "add_totals",
-    "write_offsets", "measure_lists", "pad_rows",  "copy_strided", "pack_bits"};
+    "unpack_bits",   "copy_set",  "and_bits",     "count_bits", "gather_columns",
+    "find_lists",    "find_runs", "scan_chunks",  "add_totals", "write_offsets",
+    "measure_lists", "pad_rows",  "copy_strided", "pack_bits"};
 static_assert(std::size(kKernelNames) == static_cast<std::size_t>(Kernel::kPackBits) + 1,
               "one name for each Kernel");
 

@@ -1,8 +1,6 @@
 // The backend of SYCL, through dpctl's C interface: its names are plain, while those of the SYCL
 // runtime are mangled and differ between versions. A DPCTLSyclEventRef is a sycl::event*, a
 // DPCTLSyclQueueRef a sycl::queue*.
-#include "backends/oneapi.hpp"
-
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -11,6 +9,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/wait.hpp"
 #include "backends/runtime_process.hpp"
+#include "backends/runtimes.hpp"
 #include "backends/symbol_table.hpp"
 
 ARROWDL_BEGIN_NAMESPACE

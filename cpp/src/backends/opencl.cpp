@@ -2,22 +2,64 @@
 // cl_command_queue, a data pointer a cl_mem. OpenCL makes queues and memory only in a context,
 // which the device ids of Arrow and DLPack do not name: arrowdl uses the queues and events of
 // others.
-#include "backends/opencl.hpp"
-
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "arrowdl/error.hpp"
-#include "backends/opencl_status.hpp"
+#include "arrowdl/namespace.hpp"
 #include "backends/runtime_process.hpp"
+#include "backends/runtimes.hpp"
 #include "backends/symbol_table.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
+
+struct Status {
+  int code;
+  const char* name;
+};
+
+// What calls for devices, queues and events return, and how commands end.
+// Source: OpenCL API specification 3.0, appendix "Error Codes"; cl_khr_icd.
+constexpr Status kStatuses[] = {
+    {-1, "CL_DEVICE_NOT_FOUND"},
+    {-2, "CL_DEVICE_NOT_AVAILABLE"},
+    {-4, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
+    {-5, "CL_OUT_OF_RESOURCES"},
+    {-6, "CL_OUT_OF_HOST_MEMORY"},
+    {-14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"},
+    {-30, "CL_INVALID_VALUE"},
+    {-31, "CL_INVALID_DEVICE_TYPE"},
+    {-32, "CL_INVALID_PLATFORM"},
+    {-33, "CL_INVALID_DEVICE"},
+    {-34, "CL_INVALID_CONTEXT"},
+    {-35, "CL_INVALID_QUEUE_PROPERTIES"},
+    {-36, "CL_INVALID_COMMAND_QUEUE"},
+    {-57, "CL_INVALID_EVENT_WAIT_LIST"},
+    {-58, "CL_INVALID_EVENT"},
+    {-59, "CL_INVALID_OPERATION"},
+    {-1001, "CL_PLATFORM_NOT_FOUND_KHR"},
+};
+
+constexpr bool is_descending() {
+  for (std::size_t i = 1; i < std::size(kStatuses); ++i) {
+    if (kStatuses[i].code >= kStatuses[i - 1].code) return false;
+  }
+  return true;
+}
+static_assert(is_descending(), "every status stands here once");
+
+/// "CL_INVALID_EVENT (-58)"
+std::string describe_opencl_status(int status) {
+  const auto* const found = std::find_if(std::begin(kStatuses), std::end(kStatuses),
+                                         [&](const Status& row) { return row.code == status; });
+  if (found == std::end(kStatuses)) return concat("status ", status);
+  return concat(found->name, " (", status, ")");
+}
 
 // The values of OpenCL's enumerations that are used here.
 constexpr unsigned kPlatformVersion = 0x0901;

@@ -5,11 +5,8 @@
 
 #include "arrowdl/backends.hpp"
 #include "arrowdl/error.hpp"
-#include "backends/cuda.hpp"
 #include "backends/dynamic_library.hpp"
-#include "backends/hip.hpp"
-#include "backends/oneapi.hpp"
-#include "backends/opencl.hpp"
+#include "backends/runtimes.hpp"
 #include "backends/synchronizer.hpp"
 
 ARROWDL_BEGIN_NAMESPACE

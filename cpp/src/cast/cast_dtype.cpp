@@ -8,18 +8,39 @@
 #include <type_traits>
 #include <vector>
 
-#include "array/check_dictionary.hpp"
 #include "array/host_access.hpp"
+#include "array/null_rows.hpp"
 #include "array/row_access.hpp"
 #include "arrowdl/decode_run_ends.hpp"
+#include "cast/casts.hpp"
 #include "cast/convert_number.hpp"
-#include "cast/copy_validity.hpp"
+#include "cast/nulls.hpp"
 #include "compute/allocate_elements.hpp"
 #include "compute/plain_rows.hpp"
-#include "schema/copy_schema.hpp"
+#include "schema/make_schema.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
+
+constexpr Dtype kTimeUnits[] = {
+    {"timestamp[s]", kDLInt, 64, "tss:", nullptr, 0},
+    {"timestamp[ms]", kDLInt, 64, "tsm:", nullptr, 0},
+    {"timestamp[us]", kDLInt, 64, "tsu:", nullptr, 0},
+    {"timestamp[ns]", kDLInt, 64, "tsn:", nullptr, 0},
+    {"duration[s]", kDLInt, 64, "tDs", nullptr, 0},
+    {"duration[ms]", kDLInt, 64, "tDm", nullptr, 0},
+    {"duration[us]", kDLInt, 64, "tDu", nullptr, 0},
+    {"duration[ns]", kDLInt, 64, "tDn", nullptr, 0},
+};
+
+bool is_time(const Dtype& dtype) { return dtype.format[0] == 't'; }
+
+/// Whether `type` is of times that become times of `dtype`: dates and timestamps, or durations.
+bool is_time_of(const Type& type, const Dtype& dtype) {
+  const char* const format = type.schema->format;
+  if (type.dtype == nullptr || type.dictionary != nullptr || format[0] != 't') return false;
+  return format[1] == dtype.format[1] || (format[1] == 'd' && dtype.format[1] == 's');
+}
 
 bool is_real(const Dtype& dtype) {
   return dtype.bits >= 8 && (dtype.code == kDLInt || dtype.code == kDLUInt ||
@@ -130,30 +151,36 @@ DeviceArray with_values(const DeviceArray& array, const Dtype& dtype, Buffer val
   return made.with_validity(std::move(validity), null_count);
 }
 
-Buffer convert_values(const DeviceArray& array, const Dtype& dtype, const IsRead& is_read) {
-  const Dtype& from = *array.type().dtype;
-  const int64_t length = array.length();
-  uint8_t* target = nullptr;
-  Buffer values = allocate_elements(length, dtype.itemsize(), &target);
-  if (length == 0) return values;
-  const uint8_t* const source = array.buffer_as<uint8_t>(1) + array.offset() * from.itemsize();
-  if (!convert(from, dtype, source, length, target)) {
-    const RowValidity is_valid(array);
-    for (int64_t i = 0; i < length; ++i) {
-      const uint8_t* const element = source + i * from.itemsize();
-      alignas(uint64_t) uint8_t result[sizeof(uint64_t)];
-      if (convert(from, dtype, element, 1, result) || !is_valid[i] || !is_read(i)) continue;
-      visit_number(from, [&](auto value) {
-        std::memcpy(&value, element, sizeof(value));
-        raise_unfit(i, value, dtype);
-      });
-    }
-  }
-  return values;
+DeviceArray cast_values(const DeviceArray& array, const Dtype& dtype, const IsRead& is_read) {
+  return with_values(array, dtype, convert_numbers(array, dtype, is_read));
 }
 
-DeviceArray cast_values(const DeviceArray& array, const Dtype& dtype, const IsRead& is_read) {
-  return with_values(array, dtype, convert_values(array, dtype, is_read));
+DeviceArray cast_decimals(const DeviceArray& array, const Dtype& dtype, const IsRead& is_read) {
+  Buffer values = convert_numbers(read_decimals(array, dtype, is_read), dtype, is_read);
+  return with_values(array, dtype, std::move(values));
+}
+
+/// Times in the unit of `dtype`, as times.
+DeviceArray cast_times(const DeviceArray& array, const Dtype& dtype, const IsRead& is_read) {
+  const int64_t from = count_per_day(array.type().schema->format);
+  const int64_t to = count_per_day(dtype.format);
+  ArrayParts parts;
+  parts.length = array.length();
+  parts.buffers.push_back(copy_validity(array, &parts.null_count));
+  parts.buffers.push_back(convert_numbers(array, *find_dtype("int64"), is_read));
+  auto* const times = reinterpret_cast<int64_t*>(const_cast<uint8_t*>(parts.buffers[1].data()));
+  const RowValidity is_valid(array);
+  for (int64_t i = 0; i < array.length(); ++i) {
+    const int64_t time = times[i];
+    const bool fits = convert_unit(time, from, to, times + i);
+    if (fits || !is_valid[i] || !is_read(i)) continue;
+    throw UnfitValue(
+        i, concat(time, " of ", to_string(array.type())),
+        concat(to >= from ? " is beyond the range of " : " is not a whole number of ", dtype.name),
+        {"dtype", "", "choose another unit, or round the times first"});
+  }
+  return DeviceArray::import(make_nested_schema(dtype.format, {}, ""),
+                             make_array(std::move(parts)));
 }
 
 /// Bools, as bits or as bytes of which any other than 0 is true.
@@ -205,41 +232,76 @@ DeviceArray cast_rows(const DeviceArray& array, const Dtype& dtype, CastWhich wh
     check_dictionary(codes);
     return cast_rows(codes.indices(), dtype, which, is_read);
   }
-  if (type.dtype == &dtype) return array;
+  if (is_of(type, dtype)) return array;
   if (type.layout == Layout::kRunEndEncoded) {
     return cast_rows(decode_run_ends(array), dtype, which, is_read);
   }
   if (type.layout == Layout::kFixedSizeList) return cast_lists(array, dtype, which, is_read);
+  if (is_time(dtype)) return cast_times(array, dtype, is_read);
+  if (is_decimal(type)) return cast_decimals(array, dtype, is_read);
   return is_bool(type) ? cast_bools(array, dtype, is_read) : cast_values(array, dtype, is_read);
 }
 
 }  // namespace
 
-Buffer convert_numbers(const DeviceArray& array, const Dtype& dtype,
-                       const std::function<bool(int64_t)>& is_read) {
-  return convert_values(array, dtype, is_read);
+Buffer convert_numbers(const DeviceArray& array, const Dtype& dtype, const IsRead& is_read) {
+  const Dtype& from = *array.type().dtype;
+  const int64_t length = array.length();
+  uint8_t* target = nullptr;
+  Buffer values = allocate_elements(length, dtype.itemsize(), &target);
+  if (length == 0) return values;
+  const uint8_t* const source = array.buffer_as<uint8_t>(1) + array.offset() * from.itemsize();
+  if (!convert(from, dtype, source, length, target)) {
+    const RowValidity is_valid(array);
+    for (int64_t i = 0; i < length; ++i) {
+      const uint8_t* const element = source + i * from.itemsize();
+      alignas(uint64_t) uint8_t result[sizeof(uint64_t)];
+      if (convert(from, dtype, element, 1, result) || !is_valid[i] || !is_read(i)) continue;
+      visit_number(from, [&](auto value) {
+        std::memcpy(&value, element, sizeof(value));
+        raise_unfit(i, value, dtype);
+      });
+    }
+  }
+  return values;
 }
 
 bool can_cast_to(const Dtype& dtype) { return is_real(dtype); }
 
-bool has_numbers(const Type& type, CastWhich which) {
+const Dtype* find_time_unit(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kTimeUnits), std::end(kTimeUnits),
+                                   [&](const Dtype& row) { return row.name == name; });
+  return found == std::end(kTimeUnits) ? nullptr : found;
+}
+
+bool is_of(const Type& type, const Dtype& dtype) {
+  if (!is_time(dtype)) return type.dtype == &dtype;
+  return type.dictionary == nullptr && std::strncmp(type.schema->format, dtype.format, 3) == 0;
+}
+
+bool has_numbers(const Type& type, const Dtype& dtype, CastWhich which) {
   if (type.extension == Extension::kRefused) return false;
-  if (type.dictionary != nullptr) return which == CastWhich::kAll;
+  if (type.dictionary != nullptr) return which == CastWhich::kAll && !is_time(dtype);
   if (type.layout == Layout::kFixedSizeList && type.extension != Extension::kDtype) {
-    return has_numbers(type.children[0], which);
+    return has_numbers(type.children[0], dtype, which);
   }
-  if (type.layout == Layout::kRunEndEncoded) return has_numbers(type.children[1], which);
-  return is_number(type) || (which == CastWhich::kAll && is_bool(type));
+  if (type.layout == Layout::kRunEndEncoded) return has_numbers(type.children[1], dtype, which);
+  if (is_time(dtype)) return is_time_of(type, dtype);
+  return is_number(type) || is_decimal(type) || (which == CastWhich::kAll && is_bool(type));
 }
 
 DeviceArray cast_dtype(const DeviceArray& array, const Dtype& dtype, CastWhich which) {
   const Type& type = array.type();
-  if (!has_numbers(type, which)) {
+  if (!has_numbers(type, dtype, which)) {
     if (which == CastWhich::kNumbers) return array;
-    raise_value_error("dtype=\"", dtype.name, "\" is for numbers, bools and dictionary codes, not ",
-                      to_string(type), ": leave the column out of dtype=");
+    const bool needs_unit = type.schema->format[0] == 't' && !is_time(dtype);
+    raise_value_error("dtype=\"", dtype.name, "\" is for ",
+                      is_time(dtype) ? "dates, timestamps and durations, each to its own kind"
+                                     : "numbers, bools and dictionary codes",
+                      ", not ", to_string(type), ": leave the column out of dtype=",
+                      needs_unit ? ", or give it a unit, as \"timestamp[us]\"" : "");
   }
-  if (type.dictionary == nullptr && type.dtype == &dtype) return array;
+  if (type.dictionary == nullptr && is_of(type, dtype)) return array;
   require_host_readable(array, "cast numbers");
   return cast_rows(array, dtype, which, [](int64_t) { return true; });
 }

@@ -1,13 +1,13 @@
-// Casts numbers to other types of numbers.
-#include "cast/cast_numbers.hpp"
-
+// Casts numbers, and times to other units.
 #include <limits>
 #include <type_traits>
 
 #include "array/row_access.hpp"
 #include "arrowdl/error.hpp"
 #include "cast/cast_dtype.hpp"
-#include "cast/number_types.hpp"
+#include "cast/casts.hpp"
+#include "cast/convert_number.hpp"
+#include "cast/misfit.hpp"
 #include "compute/allocate_elements.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
@@ -92,6 +92,34 @@ Buffer convert_checked(const DeviceArray& array, const Type& to, const UsedRows&
   }
 }
 
+[[noreturn]] void raise_unit_misfit(const DeviceArray& array, const Type& to, int64_t i,
+                                    int64_t value) {
+  raise_misfit("row ", i, " of ", to_string(array.type()), " is ", value, ", which ", to_string(to),
+               " cannot hold: request finer units, or those of the array");
+}
+
+/// The rows in the units of `to`. Values under a null, and those that no row uses and that do not
+/// fit, become 0.
+template <typename From, typename To>
+Buffer convert_units(const DeviceArray& array, const Type& to, const UsedRows& used) {
+  const int64_t own = count_per_day(array.type().schema->format);
+  const int64_t wanted = count_per_day(to.schema->format);
+  To* target = nullptr;
+  Buffer buffer = allocate_elements(array.length(), &target);
+  const ElementReader<From> elements(array, 1);
+  const RowValidity is_valid(array);
+  for (int64_t i = 0; i < array.length(); ++i) {
+    const int64_t value = is_valid[i] ? int64_t{elements[i]} : 0;
+    int64_t converted = 0;
+    const bool fits = convert_unit(value, own, wanted, &converted) &&
+                      converted >= std::numeric_limits<To>::min() &&
+                      converted <= std::numeric_limits<To>::max();
+    if (!fits && used[i]) raise_unit_misfit(array, to, i, value);
+    target[i] = fits ? static_cast<To>(converted) : To{0};
+  }
+  return buffer;
+}
+
 }  // namespace
 
 void cast_numbers(const DeviceArray& array, const Type& to, const UsedRows& used,
@@ -108,6 +136,15 @@ void cast_numbers(const DeviceArray& array, const Type& to, const UsedRows& used
     });
   });
   if (!is_done) parts->buffers.push_back(convert_checked(array, to, used));
+}
+
+void cast_units(const DeviceArray& array, const Type& to, const UsedRows& used, ArrayParts* parts) {
+  const bool is_long = array.type().byte_width == 8;
+  Buffer units = to.byte_width == 8 ? is_long ? convert_units<int64_t, int64_t>(array, to, used)
+                                              : convert_units<int32_t, int64_t>(array, to, used)
+                 : is_long          ? convert_units<int64_t, int32_t>(array, to, used)
+                                    : convert_units<int32_t, int32_t>(array, to, used);
+  parts->buffers.push_back(std::move(units));
 }
 
 ARROWDL_END_NAMESPACE

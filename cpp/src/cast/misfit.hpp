@@ -1,10 +1,11 @@
-// The error for values that do not fit a requested type.
+// The errors for values that do not fit a requested type, or a dtype.
 #pragma once
 
 #include <string>
 #include <utility>
 
 #include "arrowdl/error.hpp"
+#include "util/explained_error.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 
@@ -31,5 +32,18 @@ template <typename... Parts>
 [[noreturn]] void raise_misfit(const Parts&... parts) {
   throw Misfit(concat(parts...));
 }
+
+/// A value that a dtype cannot hold, with the row of the array that was cast.
+class UnfitValue : public ExplainedError {
+ public:
+  UnfitValue(int64_t row, std::string value, const std::string& reason, Hint hint)
+      : ExplainedError(ErrorKind::kValue, value + reason, std::move(hint), row),
+        value_(std::move(value)) {}
+  /// The value, as text.
+  const std::string& value() const noexcept { return value_; }
+
+ private:
+  std::string value_;
+};
 
 ARROWDL_END_NAMESPACE

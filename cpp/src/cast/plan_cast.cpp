@@ -1,4 +1,4 @@
-// Plans a cast to a requested schema from the types alone.
+// Plans a cast to a requested schema from the types alone, and casts by it.
 #include "cast/plan_cast.hpp"
 
 #include <string_view>
@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "arrowdl/owned.hpp"
-#include "cast/cast_rows.hpp"
-#include "schema/copy_schema.hpp"
+#include "cast/casts.hpp"
+#include "cast/misfit.hpp"
+#include "schema/make_schema.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -72,15 +73,23 @@ std::optional<CastPlan> plan_cast(const Type& from, const SharedSchema& requeste
 }
 
 DeviceArray apply_cast(const DeviceArray& array, const CastPlan& plan) {
-  const bool is_converted = plan.fit == Fit::kConverted;
-  if (is_converted) array.synchronize();
-  OwnedDeviceArray made;
-  cast_rows(array, plan.schema->type).move(&made->array);
-  const Device device = is_converted ? Device{} : array.device();
-  made->device_type = device.type;
-  made->device_id = to_arrow_device_id(device);
-  made->sync_event = is_converted ? nullptr : array.sync_event().get();
-  return DeviceArray::import(plan.schema, std::move(made));
+  if (plan.fit != Fit::kConverted) {
+    return array.derive(plan.schema, cast_rows(array, plan.schema->type));
+  }
+  array.synchronize();
+  return DeviceArray::import(plan.schema, cast_rows(array, plan.schema->type));
+}
+
+DeviceArray cast_to_schema(const DeviceArray& array,
+                           const std::shared_ptr<const ParsedSchema>& requested,
+                           CastTarget target) {
+  const auto plan = plan_cast(array.type(), requested, {array.device(), target, true});
+  if (!plan) return array;
+  try {
+    return apply_cast(array, *plan);
+  } catch (const Undecided&) {
+    return array;  // what the protocol returns for a request that cannot be met
+  }
 }
 
 ARROWDL_END_NAMESPACE

@@ -1,4 +1,4 @@
-// Plans a cast to a requested schema from the types alone.
+// Plans a cast to a requested schema from the types alone, and casts by it.
 #pragma once
 
 #include <memory>

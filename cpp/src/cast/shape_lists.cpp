@@ -12,10 +12,10 @@
 #include "arrowdl/backends.hpp"
 #include "arrowdl/cast_to_schema.hpp"
 #include "arrowdl/error.hpp"
-#include "cast/copy_validity.hpp"
 #include "cast/misfit.hpp"
-#include "schema/copy_schema.hpp"
-#include "schema/layout_families.hpp"
+#include "cast/nulls.hpp"
+#include "schema/layout.hpp"
+#include "schema/make_schema.hpp"
 #include "util/explained_error.hpp"
 #include "util/overflow.hpp"
 
@@ -89,12 +89,7 @@ bool is_shared(const DeviceArray& lists, const DeviceArray& made) {
 
 /// `array` with the schema `schema`, in memory that the host reads.
 DeviceArray relabel(const DeviceArray& array, OwnedSchema schema) {
-  OwnedDeviceArray shared;
-  share_array(array).move(&shared->array);
-  shared->device_type = array.device().type;
-  shared->device_id = to_arrow_device_id(array.device());
-  shared->sync_event = array.sync_event().get();
-  return DeviceArray::import(std::move(schema), std::move(shared));
+  return array.derive(std::move(schema), share_array(array));
 }
 
 /// Raises ValueError for a shape of more values than a FixedSizeList counts.

@@ -8,9 +8,10 @@
 #include "arrowdl/error.hpp"
 #include "compute/allocate_elements.hpp"
 #include "compute/gather_on_device.hpp"
+#include "compute/rows_on_device.hpp"
 #include "compute/selection.hpp"
 #include "compute/through_host.hpp"
-#include "schema/copy_schema.hpp"
+#include "schema/make_schema.hpp"
 #include "util/reserve.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
@@ -157,29 +158,13 @@ DeviceArray ChunkedRows::gather_on_host(std::vector<RowIndex> indices) const {
   } else {
     parts.children = take_columns(columns_, chosen);
   }
-  OwnedArray rows = has_columns_ ? make_array(std::move(parts)) : std::move(parts.children.front());
-  OwnedDeviceArray taken;
-  rows.move(&taken->array);
-  taken->device_type = ARROW_DEVICE_CPU;
-  taken->device_id = -1;
-  return DeviceArray::import(schema_, std::move(taken));
+  return DeviceArray::import(
+      schema_, has_columns_ ? make_array(std::move(parts)) : std::move(parts.children.front()));
 }
 
 DeviceArray ChunkedRows::gather_on_device(const std::vector<RowIndex>& indices) const {
-  std::vector<int64_t> starts;  // take_on_device numbers the rows through, without gaps
-  int64_t start = 0;
-  for (const DeviceArray& array : arrays_) {
-    starts.push_back(start);
-    start += array.length();
-  }
-  const auto count = static_cast<int64_t>(indices.size());
-  int64_t* target = nullptr;
-  Buffer numbers = allocate_elements(count, &target);
-  for (const RowIndex& index : indices) *target++ = starts[index.source] + index.row;
-  const DeviceArray uploaded = copy_array(
-      DeviceArray::make_primitive(*find_dtype("int64"), count, std::move(numbers), Device{}),
-      arrays_.front().device());
-  return take_on_device(copy_schema(*schema_->type.schema), arrays_, uploaded);
+  const RowIndices chosen{indices.data(), static_cast<int64_t>(indices.size())};
+  return take_on_device(copy_schema(*schema_->type.schema), arrays_, number_rows(arrays_, chosen));
 }
 
 PartedNumbers group_by_part(RowNumbers numbers, const RowStarts& starts) {

@@ -9,7 +9,7 @@
 #include "compute/gather.hpp"
 #include "compute/gather_on_device.hpp"
 #include "compute/through_host.hpp"
-#include "schema/copy_schema.hpp"
+#include "schema/make_schema.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {

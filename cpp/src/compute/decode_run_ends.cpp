@@ -12,7 +12,7 @@
 #include "compute/gather.hpp"
 #include "compute/gather_on_device.hpp"
 #include "compute/through_host.hpp"
-#include "util/bitmap_writer.hpp"
+#include "util/bit_util.hpp"
 #include "util/reserve.hpp"
 #include "util/visit_width.hpp"
 

@@ -6,9 +6,8 @@
 #include <utility>
 
 #include "compute/allocate_elements.hpp"
-#include "util/copy_pieces.hpp"
+#include "util/copy_bytes.hpp"
 #include "util/parallel_for.hpp"
-#include "util/prefetch_memory.hpp"
 #include "util/visit_width.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
@@ -78,20 +77,16 @@ class RangeCopy {
   std::vector<int64_t> ends_;  // of the bytes of each source that some range has
 };
 
-namespace {
-
-/// The addresses of element 0 of each source.
-std::vector<const uint8_t*> find_first(const Selection& selection, int64_t buffer, int64_t width) {
+std::vector<const uint8_t*> find_first(const std::vector<DeviceArray>& sources, int64_t buffer,
+                                       int64_t width) {
   std::vector<const uint8_t*> first;
-  first.reserve(selection.sources.size());
-  for (const DeviceArray& source : selection.sources) {
+  first.reserve(sources.size());
+  for (const DeviceArray& source : sources) {
     const auto* elements = source.buffer_as<uint8_t>(buffer);
     first.push_back(elements == nullptr ? nullptr : elements + source.offset() * width);
   }
   return first;
 }
-
-}  // namespace
 
 Buffer gather_elements(const std::vector<const uint8_t*>& first,
                        const std::vector<RowRange>& ranges, int64_t length, int64_t width) {
@@ -106,8 +101,8 @@ Buffer gather_elements(const std::vector<const uint8_t*>& first,
 }
 
 Buffer gather_elements(const Selection& selection, int64_t buffer, int64_t width) {
-  return gather_elements(find_first(selection, buffer, width), selection.ranges, selection.length,
-                         width);
+  return gather_elements(find_first(selection.sources, buffer, width), selection.ranges,
+                         selection.length, width);
 }
 
 class ElementGathers::Column {
@@ -132,8 +127,9 @@ Buffer ElementGathers::add(const Selection& selection, int64_t buffer, int64_t w
   Buffer elements = allocate_elements(selection.length, width, &target);
   const int64_t size = elements.size();
   if (size == 0) return elements;
-  columns_.emplace_back(RangeCopy(find_first(selection, buffer, width), selection.ranges, width),
-                        target, size);
+  columns_.emplace_back(
+      RangeCopy(find_first(selection.sources, buffer, width), selection.ranges, width), target,
+      size);
   const int64_t before = chunk_ends_.empty() ? 0 : chunk_ends_.back();
   chunk_ends_.push_back(before + columns_.back().chunk_count());
   bytes_ += size;

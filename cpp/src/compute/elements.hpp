@@ -7,10 +7,13 @@
 #include <vector>
 
 #include "arrowdl/owned.hpp"
-#include "compute/row_indices.hpp"
 #include "compute/selection.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
+
+/// The addresses of element 0, of `width` bytes, in buffer `buffer` of each source.
+std::vector<const uint8_t*> find_first(const std::vector<DeviceArray>& sources, int64_t buffer,
+                                       int64_t width);
 
 /// New memory with the elements of `ranges`, `length` in all, of `width` bytes each. Element 0 of
 /// source i is at `first[i]`, which is not read if no range is of source i. Large copies are shared

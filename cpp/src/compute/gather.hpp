@@ -5,7 +5,7 @@
 
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
-#include "compute/row_range.hpp"
+#include "compute/selection.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 

@@ -9,11 +9,10 @@
 #include "arrowdl/error.hpp"
 #include "compute/offsets.hpp"
 #include "compute/rows_on_device.hpp"
-#include "compute/same_memory.hpp"
 #include "compute/selection.hpp"
 #include "device/device_pointer.hpp"
-#include "schema/copy_schema.hpp"
 #include "schema/layout.hpp"
+#include "schema/make_schema.hpp"
 #include "util/overflow.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
@@ -68,10 +67,7 @@ void require_run_ends_fit(const Type& type, int64_t count) {
 class DeviceGather {
  public:
   DeviceGather(const Device& device, const Type& type)
-      : work_(device, "gather rows"), slots_(count_slots(type)) {
-    if (slots_ == 0) return;
-    numbers_ = work_.upload(std::vector<int64_t>(static_cast<std::size_t>(2 * slots_ + 2)));
-  }
+      : work_(device, "gather rows"), columns_(work_), slots_(count_slots(type)) {}
 
   KernelWork& work() noexcept { return work_; }
 
@@ -91,6 +87,7 @@ class DeviceGather {
               &array.type()});
   }
   ListParts split(const DeviceArray& array, bool empty_nulls);
+  ListSizes read_sizes(const DeviceArray& array, const FoundValues& found, int64_t slot);
   /// Waits for the sizes of each level, and gathers the next one.
   void finish_levels();
 
@@ -111,7 +108,7 @@ class DeviceGather {
     Node* owner = nullptr;  ///< that gets the offsets; nullptr if no node does
   };
 
-  int64_t error_of(int64_t slot) const { return numbers_ + 2 * slot * kIntegerSize; }
+  int64_t error_of(int64_t slot);
   void wait_for(Pending pending) { pending_.push_back(std::move(pending)); }
   void gather_contents(const Sources& sources, const TakenRows& taken, Node* node,
                        const uint8_t* valid);
@@ -125,11 +122,19 @@ class DeviceGather {
   DeviceArray gather_values(const DeviceArray& array, const TakenRows& values);
 
   KernelWork work_;
+  ColumnGathers columns_;
   const int64_t slots_;
   int64_t numbers_ = 0;  ///< the address of an error and a total for each slot, and of two more
   int64_t next_slot_ = 0;
   std::vector<Pending> pending_;
 };
+
+int64_t DeviceGather::error_of(int64_t slot) {
+  if (numbers_ == 0) {
+    numbers_ = work_.upload(std::vector<int64_t>(static_cast<std::size_t>(2 * slots_ + 2)));
+  }
+  return numbers_ + 2 * slot * kIntegerSize;
+}
 
 void DeviceGather::gather(const Sources& sources, const TakenRows& taken, Node* node) {
   node->parts.length = taken.length;
@@ -138,7 +143,7 @@ void DeviceGather::gather(const Sources& sources, const TakenRows& taken, Node* 
     const bool has_bitmap =
         std::any_of(sources.begin(), sources.end(),
                     [](const DeviceArray& source) { return source.known_null_count() != 0; });
-    Buffer bits = has_bitmap ? gather_bits_on_device(work_, sources, taken, 0) : Buffer();
+    Buffer bits = has_bitmap ? columns_.add_bits(sources, taken, 0) : Buffer();
     valid = bits.data();
     node->parts.null_count = has_bitmap ? -1 : 0;
     node->parts.buffers.push_back(std::move(bits));
@@ -154,7 +159,7 @@ void DeviceGather::gather_contents(const Sources& sources, const TakenRows& take
       node->parts.null_count = taken.length;
       return;
     case Layout::kBoolean:
-      node->parts.buffers.push_back(gather_bits_on_device(work_, sources, taken, 1));
+      node->parts.buffers.push_back(columns_.add_bits(sources, taken, 1));
       return;
     case Layout::kFixedWidth:
       return gather_fixed_width(sources, taken, node);
@@ -172,7 +177,7 @@ void DeviceGather::gather_contents(const Sources& sources, const TakenRows& take
       return gather(select_child(sources, 0), values, node->add_child());
     }
     case Layout::kSparseUnion:
-      node->parts.buffers.push_back(gather_elements_on_device(work_, sources, taken, 0, 1));
+      node->parts.buffers.push_back(columns_.add_elements(sources, taken, 0, 1));
       return gather_fields(sources, taken, node);
     case Layout::kStruct:
       return gather_fields(sources, taken, node);
@@ -190,8 +195,7 @@ void DeviceGather::gather_contents(const Sources& sources, const TakenRows& take
 
 void DeviceGather::gather_fixed_width(const Sources& sources, const TakenRows& taken, Node* node) {
   const Type& type = sources.front().type();
-  node->parts.buffers.push_back(
-      gather_elements_on_device(work_, sources, taken, 1, type.byte_width));
+  node->parts.buffers.push_back(columns_.add_elements(sources, taken, 1, type.byte_width));
   if (type.dictionary == nullptr) return;
   const auto used = std::find_if(sources.begin(), sources.end(),
                                  [](const DeviceArray& source) { return source.length() > 0; });
@@ -215,6 +219,7 @@ void DeviceGather::gather_lists(const Sources& sources, const TakenRows& taken, 
   const Type& type = sources.front().type();
   const bool is_list = !type.children.empty();
   const int64_t slot = next_slot_++;
+  if (valid != nullptr) columns_.run();
   wait_for({is_list ? node->add_child() : node, is_list ? select_child(sources, 0) : Sources(),
             taken, find_lists(work_, sources, taken, valid, error_of(slot)), slot, &type, node});
 }
@@ -233,7 +238,7 @@ void DeviceGather::gather_runs(const Sources& sources, const TakenRows& taken, N
 }
 
 void DeviceGather::finish_levels() {
-  while (!pending_.empty()) {
+  for (columns_.run(); !pending_.empty(); columns_.run()) {
     for (const Pending& one : pending_) {
       if (one.found.offsets == nullptr) continue;
       work_.copy(reinterpret_cast<void*>(error_of(one.slot) + kIntegerSize),
@@ -258,7 +263,7 @@ void DeviceGather::finish_values(Pending& pending, int64_t error, int64_t total)
     append_offsets(pending, total);
   }
   if (pending.found.is_address) {
-    pending.values->parts.buffers.push_back(gather_bytes_on_device(work_, values));
+    pending.values->parts.buffers.push_back(columns_.add_bytes(values));
   } else {
     gather(pending.sources, values, pending.values);
   }
@@ -293,7 +298,8 @@ DeviceArray share_values(const DeviceArray& array, int64_t size) {
 
 DeviceArray DeviceGather::gather_values(const DeviceArray& array, const TakenRows& values) {
   if (array.type().children.empty()) {
-    Buffer bytes = gather_bytes_on_device(work_, values);
+    Buffer bytes = columns_.add_bytes(values);
+    columns_.run();
     return make_numbers("uint8", std::move(bytes), values.length, work_.device(), work_.record());
   }
   const DeviceArray items = array.child(0);
@@ -302,49 +308,60 @@ DeviceArray DeviceGather::gather_values(const DeviceArray& array, const TakenRow
   return finish(copy_schema(*items.type().schema), root);
 }
 
-ListParts DeviceGather::split(const DeviceArray& array, bool empty_nulls) {
-  const Type& type = array.type();
-  const Device device = array.device();
-  const bool has_offsets = layout_row(type.layout).has_offsets();
+/// What the host has not measured, kernels do.
+ListSizes DeviceGather::read_sizes(const DeviceArray& array, const FoundValues& found,
+                                   int64_t slot) {
   const int64_t rows = array.length();
-  const int64_t itemsize = element_width(type, 1);
-  const TakenRows all{rows};
-  Buffer valid;  // offsets and sizes of null views are undefined
-  if ((empty_nulls || !has_offsets) && array.known_null_count() != 0) {
-    valid = gather_bits_on_device(work_, {array}, all, 0);
-  }
-  const int64_t slot = next_slot_++;
-  const FoundValues found = find_lists(work_, {array}, all, valid.data(), error_of(slot));
   const auto keep = [&](int64_t number, const void* source, int64_t size) {
     work_.copy(reinterpret_cast<void*>(numbers_ + number * kIntegerSize), source, size);
   };
   keep(2 * slot + 1, found.offsets->address() + rows * kIntegerSize, kIntegerSize);
   const int64_t own = 2 * slots_;  // of the two numbers of this array
-  const uint8_t* first = nullptr;
-  if (has_offsets && rows > 0) {
-    first = offset_pointer(device, array.buffer(1), array.offset() * itemsize);
+  if (layout_row(array.type().layout).has_offsets() && rows > 0) {
+    const int64_t itemsize = element_width(array.type(), 1);
+    const uint8_t* const first =
+        offset_pointer(work_.device(), array.buffer(1), array.offset() * itemsize);
     keep(own, first, itemsize);  // integers are little-endian
-    keep(own + 1, offset_pointer(device, first, rows * itemsize), itemsize);
+    keep(own + 1, offset_pointer(work_.device(), first, rows * itemsize), itemsize);
   }
   const std::vector<int64_t> numbers = work_.read(reinterpret_cast<const void*>(numbers_), own + 2);
-  if (numbers[static_cast<std::size_t>(2 * slot)] != 0) raise_malformed(type);
-  const int64_t total = numbers[static_cast<std::size_t>(2 * slot) + 1];
-  const int64_t start = numbers[static_cast<std::size_t>(own)];
-  const int64_t end = numbers[static_cast<std::size_t>(own) + 1];
+  const auto at = [&](int64_t i) { return numbers[static_cast<std::size_t>(i)]; };
+  if (at(2 * slot) != 0) raise_malformed(array.type());
+  return {at(own), at(own + 1), at(2 * slot + 1), -1};
+}
+
+ListParts DeviceGather::split(const DeviceArray& array, bool empty_nulls) {
+  const Type& type = array.type();
+  const bool has_offsets = layout_row(type.layout).has_offsets();
+  const int64_t rows = array.length();
+  const int64_t itemsize = element_width(type, 1);
+  const std::optional<ListSizes> known = measure_lists(array, empty_nulls);
+  const TakenRows all{rows};
+  const int64_t slot = next_slot_++;
+  FoundValues found;
+  if (!known || known->end - known->start != known->total) {
+    Buffer valid;  // offsets and sizes of null views are undefined
+    if ((empty_nulls || !has_offsets) && array.known_null_count() != 0) {
+      valid = columns_.add_bits({array}, all, 0);
+      columns_.run();
+    }
+    found = find_lists(work_, {array}, all, valid.data(), error_of(slot));
+  }
+  const auto [start, end, total, longest] = known ? *known : read_sizes(array, found, slot);
   require_fits(type, itemsize, total);
-  const char* const dtype = itemsize == kIntegerSize ? "int64" : "int32";
-  const bool is_one_range = total == 0 || (has_offsets && end - start == total);
-  DeviceArray values = is_one_range
+  const bool is_one_range = has_offsets && end - start == total;
+  DeviceArray values = is_one_range || total == 0
                            ? share_values(array, end).slice(start, total)
                            : gather_values(array, {total, to_address(found.first->address()),
                                                    to_address(found.offsets->address()), rows});
-  if (start == 0 && valid.data() == nullptr && first != nullptr) {
-    Buffer shared(array.storage(), first, (rows + 1) * itemsize);
-    return {std::move(values), make_numbers(dtype, std::move(shared), rows + 1, device)};
-  }
-  Buffer offsets = write_offsets_on_device(work_, found.offsets, rows + 1, itemsize);
+  Buffer offsets = is_one_range && rows > 0
+                       ? rebase_offsets_on_device(work_, array, start)
+                       : write_offsets_on_device(work_, found.offsets, rows + 1, itemsize);
+  const bool is_shared = offsets.owner() == array.storage();
   return {std::move(values),
-          make_numbers(dtype, std::move(offsets), rows + 1, device, work_.record())};
+          make_numbers(itemsize == kIntegerSize ? "int64" : "int32", std::move(offsets), rows + 1,
+                       array.device(), is_shared ? OwnedEvent() : work_.record()),
+          longest};
 }
 
 DeviceArray gather_all(OwnedSchema schema, const Sources& sources, const TakenRows& taken,
@@ -366,9 +383,11 @@ DeviceArray concatenate_on_device(OwnedSchema schema, const Sources& sources) {
 }
 
 DeviceArray take_on_device(OwnedSchema schema, const Sources& sources, const DeviceArray& rows) {
-  const uint8_t* first =
-      offset_pointer(rows.device(), rows.buffer(1), rows.offset() * kIntegerSize);
-  return gather_all(std::move(schema), sources, {rows.length(), to_address(first)}, &rows);
+  const int64_t itemsize = rows.type().byte_width;
+  const uint8_t* first = offset_pointer(rows.device(), rows.buffer(1), rows.offset() * itemsize);
+  TakenRows taken{rows.length(), to_address(first)};
+  taken.itemsize = itemsize;
+  return gather_all(std::move(schema), sources, taken, &rows);
 }
 
 DeviceArray decode_run_ends_on_device(OwnedSchema schema, const DeviceArray& array) {

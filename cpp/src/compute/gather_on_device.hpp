@@ -19,8 +19,8 @@ ARROWDL_BEGIN_NAMESPACE
 /// The rows of `sources`, which agree in type, one array after the other, as `schema`.
 DeviceArray concatenate_on_device(OwnedSchema schema, const std::vector<DeviceArray>& sources);
 
-/// The rows of `sources` with the numbers `rows`, an array of int64 on their device; the rows are
-/// numbered through, one array after the other. Requires numbers that are within the sources.
+/// The rows of `sources` with the numbers `rows`, an array of int64 or uint32 on their device; the
+/// rows are numbered through, one array after the other. Requires numbers within the sources.
 DeviceArray take_on_device(OwnedSchema schema, const std::vector<DeviceArray>& sources,
                            const DeviceArray& rows);
 

@@ -7,8 +7,8 @@
 #include "arrowdl/error.hpp"
 #include "compute/allocate_elements.hpp"
 #include "schema/layout.hpp"
+#include "util/copy_bytes.hpp"
 #include "util/overflow.hpp"
-#include "util/prefetch_memory.hpp"
 #include "util/reserve.hpp"
 
 ARROWDL_BEGIN_NAMESPACE

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "arrowdl/owned.hpp"
-#include "compute/row_indices.hpp"
 #include "compute/selection.hpp"
 
 ARROWDL_BEGIN_NAMESPACE

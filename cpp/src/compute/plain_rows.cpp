@@ -1,4 +1,4 @@
-// Rows in the form that tensors are made of.
+// Rows, and fields of structs, in the form that tensors are made of.
 #include "compute/plain_rows.hpp"
 
 #include <cstring>
@@ -10,7 +10,7 @@
 #include "arrowdl/backends.hpp"
 #include "arrowdl/decode_run_ends.hpp"
 #include "arrowdl/error.hpp"
-#include "schema/copy_schema.hpp"
+#include "schema/make_schema.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -61,12 +61,7 @@ DeviceArray replace_items(const DeviceArray& lists, const DeviceArray& items) {
   parts.null_count = lists.known_null_count();
   parts.buffers.push_back(Buffer(lists.storage(), lists.validity(), 0));
   parts.children.push_back(share_array(items));
-  OwnedDeviceArray made;
-  make_array(std::move(parts)).move(&made->array);
-  made->device_type = items.device().type;
-  made->device_id = to_arrow_device_id(items.device());
-  made->sync_event = items.sync_event().get();
-  return DeviceArray::import(std::move(schema), std::move(made));
+  return items.derive(std::move(schema), make_array(std::move(parts)));
 }
 
 }  // namespace
@@ -87,6 +82,15 @@ DeviceArray plain_rows(const DeviceArray& array) {
   const DeviceArray items = plain_rows(is_run ? decode_run_ends(own) : own);
   if (items.storage() == own.storage()) return array;
   return replace_items(array, items);
+}
+
+DeviceArray read_field(const DeviceArray& array, int64_t i) {
+  if (array.type().layout != Layout::kStruct) return array.field(i);  // raises
+  DeviceArray field = array.child(i);
+  if (field.type().layout == Layout::kRunEndEncoded) field = decode_run_ends(field);
+  if (!has_plain_rows(field.type())) field = plain_rows(field);
+  if (array.known_null_count() == 0) return field;
+  return field.with_nulls_of(array);
 }
 
 ARROWDL_END_NAMESPACE

@@ -1,4 +1,4 @@
-// Selects fields of a struct.
+// Finds the fields of a table that are columns, and selects fields of a struct.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,15 @@
 #include "arrowdl/schema.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
+
+/// The metadata of pandas on the schema of a table, JSON: which fields are an index of the frame.
+/// Source: pandas' developer documentation, "Storing pandas DataFrame objects".
+constexpr const char* kPandasKey = "pandas";
+
+/// The fields of a struct that are columns, in order: all but pandas' index without a name, the row
+/// numbers that a filter or a split leaves on a frame, where the metadata names one. Empty if all
+/// fields are, or none would be left.
+std::vector<int64_t> find_columns(const Type& type);
 
 /// The schema of the fields `columns` of a struct, with its metadata but for pandas', which
 /// describes all fields.

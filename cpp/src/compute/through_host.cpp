@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "array/host_access.hpp"
-#include "array/replace_validity.hpp"
+#include "array/validity.hpp"
 #include "arrowdl/backends.hpp"
 #include "arrowdl/owned.hpp"
-#include "compute/same_memory.hpp"
+#include "compute/selection.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {

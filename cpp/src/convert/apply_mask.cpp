@@ -7,10 +7,9 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_arrow.hpp"
-#include "compute/pack_bools.hpp"
-#include "compute/pack_on_device.hpp"
+#include "compute/pack_bits.hpp"
 #include "compute/through_host.hpp"
-#include "convert/copy_to_host.hpp"
+#include "convert/copy_tensor.hpp"
 #include "util/bit_util.hpp"
 
 ARROWDL_BEGIN_NAMESPACE

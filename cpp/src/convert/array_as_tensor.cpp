@@ -1,7 +1,7 @@
 // Views Arrow arrays as tensors.
 #include "convert/array_as_tensor.hpp"
 
-#include "array/check_dictionary.hpp"
+#include "array/null_rows.hpp"
 #include "array/row_access.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/to_dlpack.hpp"
@@ -73,7 +73,13 @@ const Type& find_leaf(const Type& type) {
   return *node;
 }
 
-constexpr const char* kCastHint = "cast it to an integer or floating point type";
+Hint find_cast_hint(const Type& type) {
+  if (type.schema->format[0] != 'd') {
+    return {"", "", "cast it to an integer or floating point type"};
+  }
+  return {"dtype", "use to_torch(), to_jax() or to_numpy() with ",
+          "dtype=\"float64\", which rounds, or \"int64\""};
+}
 
 std::string why_no_dtype(const Type& type) { return to_string(type) + " has no DLPack type"; }
 
@@ -90,7 +96,7 @@ const Type& describe(const Type& type, int64_t length, TensorView& view) {
     if (type.extension == Extension::kRefused || type.layout != Layout::kFixedWidth) {
       raise_buffer_error(reason);
     }
-    throw ExplainedError(ErrorKind::kBuffer, why_no_dtype(type), {"", "", kCastHint});
+    throw ExplainedError(ErrorKind::kBuffer, why_no_dtype(type), find_cast_hint(type));
   }
   const Type& leaf = find_leaf(type);
   view.dtype = leaf_dtype(leaf);
@@ -150,8 +156,10 @@ std::string why_not_leaf(const Type& type) {
   switch (type.layout) {
     case Layout::kNull:
       return name + " has no values: cast it to a type that has";
-    case Layout::kFixedWidth:
-      return concat(why_no_dtype(type), ": ", kCastHint);
+    case Layout::kFixedWidth: {
+      const Hint hint = find_cast_hint(type);
+      return concat(why_no_dtype(type), ": ", hint.verb, hint.text);
+    }
     case Layout::kBinary:
     case Layout::kLargeBinary:
     case Layout::kBinaryView:
@@ -238,7 +246,7 @@ bool has_nulls(const ArrayAsTensor& reading) {
   return false;
 }
 
-bool replaces_nulls(const ArrayAsTensor& reading, Nulls nulls) {
+bool replaces_nulls(const ArrayAsTensor& reading, const Nulls& nulls) {
   if (nulls == Nulls::kKeep || !may_have_nulls(reading)) return false;
   const Type& type = reading.levels.front().type();
   if (nulls == Nulls::kRaise) {

@@ -69,7 +69,7 @@ bool may_have_nulls(const ArrayAsTensor& reading);
 
 /// Whether there may be nulls to replace. Raises BufferError for nulls that `nulls` refuses, and
 /// for kRaise if it is not known whether there are nulls.
-bool replaces_nulls(const ArrayAsTensor& reading, Nulls nulls);
+bool replaces_nulls(const ArrayAsTensor& reading, const Nulls& nulls);
 
 /// Writes one byte per element into `target`, 1 for valid and 0 for null, in physical order: the
 /// bits of each level are repeated for its elements. Host memory only.
@@ -79,6 +79,6 @@ void unpack_validity(const ArrayAsTensor& reading, uint8_t* target);
 /// permutation is kept in the strides. Bits are unpacked to bool; nulls are replaced as `nulls`
 /// says; for kRaise the caller has checked that there are none. Raises BufferError for memory that
 /// the host cannot read, and for kNan if a type without NaN has nulls.
-OwnedTensor copy_elements(const ArrayAsTensor& reading, Nulls nulls);
+OwnedTensor copy_elements(const ArrayAsTensor& reading, const Nulls& nulls);
 
 ARROWDL_END_NAMESPACE

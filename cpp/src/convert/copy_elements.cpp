@@ -1,4 +1,4 @@
-// Copies the elements of an array into a tensor in host memory.
+// Copies the elements of an array into a tensor in host memory, and unpacks its validity.
 #include <cstring>
 
 #include "array/host_access.hpp"
@@ -56,12 +56,11 @@ void substitute_nulls(const ArrayAsTensor& reading, const Item& item, uint8_t* t
 
 }  // namespace
 
-OwnedTensor copy_elements(const ArrayAsTensor& reading, Nulls nulls) {
+OwnedTensor copy_elements(const ArrayAsTensor& reading, const Nulls& nulls) {
   require_host_readable(reading.levels.front(), "copy an array");
   const TensorView& view = reading.view;
-  const bool replaces = nulls == Nulls::kFill || nulls == Nulls::kNan;
   return make_host_tensor(view, [&](uint8_t* target) {
-    if (!replaces || !has_nulls(reading)) return copy_all(reading, target);
+    if (!nulls.replaces() || !has_nulls(reading)) return copy_all(reading, target);
     const Item item = make_fill_value(*view.dtype, nulls);
     if (can_blend(reading)) {
       return copy_without_nulls(reading.leaf(), view.dtype->itemsize(), view.data, item, target);
@@ -69,6 +68,24 @@ OwnedTensor copy_elements(const ArrayAsTensor& reading, Nulls nulls) {
     copy_all(reading, target);
     substitute_nulls(reading, item, target);
   });
+}
+
+void unpack_validity(const ArrayAsTensor& reading, uint8_t* target) {
+  const int64_t size = reading.view.size();
+  if (size == 0) return;
+  require_host_readable(reading.levels.front(), "read the nulls of an array");
+  const DeviceArray& leaf = reading.leaf();
+  if (reading.levels.size() == 1 && leaf.validity() != nullptr && leaf.length() == size) {
+    return unpack_bits(leaf.validity(), leaf.offset(), size, target);
+  }
+  std::memset(target, 1, static_cast<std::size_t>(size));
+  for (const DeviceArray& level : reading.levels) {
+    if (level.validity() == nullptr) continue;
+    const int64_t repeat = size / level.length();
+    for_each_unset_bit(level.validity(), level.offset(), level.length(), [&](int64_t row) {
+      std::memset(target + row * repeat, 0, static_cast<std::size_t>(repeat));
+    });
+  }
 }
 
 ARROWDL_END_NAMESPACE

@@ -12,11 +12,11 @@
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_dlpack.hpp"
 #include "backends/kernel_blocks.hpp"
-#include "compute/list_offsets.hpp"
-#include "convert/device_tensor.hpp"
+#include "compute/make_lists.hpp"
+#include "convert/copy_elements_on_device.hpp"
 #include "convert/host_tensor.hpp"
 #include "device/device_pointer.hpp"
-#include "sync/kernel_work.hpp"
+#include "sync/stream_work.hpp"
 #include "util/overflow.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
@@ -149,7 +149,7 @@ int64_t find_width_on_device(KernelWork& work, const DeviceArray& offsets, const
   return choose_width(*std::max_element(found.begin(), found.end()), padding);
 }
 
-OwnedTensor pad_on_device(const ListParts& parts, Nulls nulls, const Padding& padding,
+OwnedTensor pad_on_device(const ListParts& parts, const Nulls& nulls, const Padding& padding,
                           const Order& order) {
   const DeviceArray& offsets = parts.offsets;
   const int64_t rows = offsets.length() - 1;
@@ -158,7 +158,8 @@ OwnedTensor pad_on_device(const ListParts& parts, Nulls nulls, const Padding& pa
   const auto tensor = std::make_shared<OwnedTensor>(read_elements(work, parts.values, nulls));
   work.use(tensor, EventHandle());
   const TensorView values = view_tensor(*tensor);
-  const int64_t columns = find_width_on_device(work, offsets, padding);
+  const int64_t columns = parts.longest >= 0 ? choose_width(cut(parts.longest, padding), padding)
+                                             : find_width_on_device(work, offsets, padding);
   const TensorView padded = describe_padded(values, rows, columns);
   const PaddedSize size = measure(padded);
   const std::shared_ptr<DeviceMemory> memory = work.allocate(size.total);
@@ -176,7 +177,7 @@ OwnedTensor pad_on_device(const ListParts& parts, Nulls nulls, const Padding& pa
 
 }  // namespace
 
-OwnedTensor pad_list(const ListParts& parts, Nulls nulls, const Padding& padding,
+OwnedTensor pad_list(const ListParts& parts, const Nulls& nulls, const Padding& padding,
                      const Order& order) {
   if (is_read_by_kernels(parts.values.device(), "pad lists")) {
     return pad_on_device(parts, nulls, padding, order);

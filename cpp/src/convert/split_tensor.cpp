@@ -6,7 +6,7 @@
 #include "arrowdl/tensor_view.hpp"
 #include "convert/array_as_tensor.hpp"
 #include "convert/fill_value.hpp"
-#include "util/bitmap_writer.hpp"
+#include "util/bit_util.hpp"
 #include "util/explained_error.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
@@ -41,9 +41,10 @@ void set_shape(const TensorView& view, TensorParts* parts) {
 
 /// The nodes that may have nulls, the parents first. Raises BufferError for nulls that
 /// `nulls` refuses.
-std::vector<DeviceArray> find_nullable(const ArrayAsTensor& reading, Nulls nulls,
+std::vector<DeviceArray> find_nullable(const ArrayAsTensor& reading, const Nulls& nulls,
                                        const std::vector<DeviceArray>& parents) {
   bool replaces = replaces_nulls(reading, nulls);
+  const bool reads_levels = replaces || nulls == Nulls::kKeep;  // else they have none
   std::vector<DeviceArray> nullable;
   for (const DeviceArray& parent : parents) {
     if (parent.known_null_count() == 0) continue;
@@ -57,14 +58,14 @@ std::vector<DeviceArray> find_nullable(const ArrayAsTensor& reading, Nulls nulls
   }
   if (replaces) make_fill_value(*reading.view.dtype, nulls);  // raises
   for (const DeviceArray& level : reading.levels) {
-    if (level.known_null_count() != 0) nullable.push_back(level);
+    if (reads_levels && level.known_null_count() != 0) nullable.push_back(level);
   }
   return nullable;
 }
 
 }  // namespace
 
-TensorParts split_tensor(const DeviceArray& array, Nulls nulls,
+TensorParts split_tensor(const DeviceArray& array, const Nulls& nulls,
                          const std::vector<DeviceArray>& parents) {
   const ArrayAsTensor reading = view_as_tensor(array);
   const TensorView& view = reading.view;

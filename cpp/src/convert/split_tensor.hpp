@@ -33,7 +33,7 @@ struct TensorParts {
 /// Splits `array`, which must outlive the values. `parents` are the structs that it is a `child`
 /// of, whose nulls count as well. Raises BufferError for nulls that `nulls` refuses, as `to_dlpack`
 /// does, and for types that are not one tensor.
-TensorParts split_tensor(const DeviceArray& array, Nulls nulls,
+TensorParts split_tensor(const DeviceArray& array, const Nulls& nulls,
                          const std::vector<DeviceArray>& parents = {});
 
 ARROWDL_END_NAMESPACE

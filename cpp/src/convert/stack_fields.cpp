@@ -12,10 +12,11 @@
 #include "arrowdl/order.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/to_dlpack.hpp"
-#include "compute/read_field.hpp"
+#include "compute/plain_rows.hpp"
+#include "compute/rows_on_device.hpp"
 #include "convert/array_as_tensor.hpp"
-#include "convert/copy_to_device.hpp"
-#include "convert/device_tensor.hpp"
+#include "convert/copy_elements_on_device.hpp"
+#include "convert/copy_tensor.hpp"
 #include "convert/fill_value.hpp"
 #include "convert/host_tensor.hpp"
 #include "util/bit_util.hpp"
@@ -53,8 +54,32 @@ std::string name_field(const DeviceArray& array, int64_t i) {
   return name.empty() ? concat("field ", i) : concat("field \"", name, "\"");
 }
 
+/// The unit of times, which are integers in a tensor; 0 for other types.
+char find_unit(const Type& type) {
+  const Type& plain = type.layout == Layout::kRunEndEncoded ? type.children[1] : type;
+  if (plain.dictionary != nullptr) return 0;
+  if (plain.layout == Layout::kFixedSizeList) return find_unit(plain.children[0]);
+  return plain.schema->format[0] == 't' ? plain.schema->format[2] : char{0};
+}
+
+/// Raises if times of field `i` have another unit than those of a field before it.
+void check_unit(const DeviceArray& array, int64_t i, int64_t* first_time) {
+  const std::vector<Type>& fields = array.type().children;
+  const auto at = [&](int64_t field) -> const Type& {
+    return fields[static_cast<std::size_t>(field)];
+  };
+  if (find_unit(at(i)) == 0) return;
+  if (*first_time < 0) *first_time = i;
+  if (find_unit(at(i)) == find_unit(at(*first_time))) return;
+  raise_buffer_error("the times of one matrix have one unit: ", name_field(array, i), " is ",
+                     to_string(at(i)), ", ", name_field(array, *first_time), " is ",
+                     to_string(at(*first_time)),
+                     "; cast them with dtype=, as in dtype=\"timestamp[us]\", or take a dict of "
+                     "tensors (stack=False)");
+}
+
 /// Binds `column` to the elements of `reading`, or to a copy if they cannot be read as they are.
-void bind(const ArrayAsTensor& reading, Nulls nulls, MatrixColumn* column) {
+void bind(const ArrayAsTensor& reading, const Nulls& nulls, MatrixColumn* column) {
   TensorView view = reading.view;
   const bool replaces = nulls != Nulls::kKeep && has_nulls(reading);
   const bool is_bool = view.dtype->code == kDLBool;  // bits, or bytes other than 0 and 1
@@ -74,7 +99,8 @@ void bind(const ArrayAsTensor& reading, Nulls nulls, MatrixColumn* column) {
   column->data = view.data;
 }
 
-MatrixColumn read_column(DeviceArray field, Nulls nulls, KernelWork* work, TensorView* view) {
+MatrixColumn read_column(DeviceArray field, const Nulls& nulls, KernelWork* work,
+                         TensorView* view) {
   MatrixColumn column;
   column.field = std::move(field);
   const ArrayAsTensor reading = view_as_tensor(column.field);
@@ -104,8 +130,10 @@ std::vector<MatrixColumn> read_columns(const DeviceArray& array, const std::vect
   std::vector<MatrixColumn> columns;
   const auto n_fields = static_cast<int64_t>(array.type().children.size());
   columns.reserve(static_cast<std::size_t>(n_fields));
+  int64_t first_time = -1;
   for (int64_t i = 0; i < n_fields; ++i) {
     TensorView view;
+    check_unit(array, i, &first_time);
     const Nulls policy = nulls[static_cast<std::size_t>(i)];
     try {
       columns.push_back(read_column(read_field(array, i), policy, matrix->work, &view));
@@ -234,19 +262,26 @@ OwnedTensor stack_on_device(std::vector<MatrixColumn> columns, const Matrix& mat
                             const TensorView& view, const Order& order) {
   KernelWork& work = *matrix.work;
   const std::shared_ptr<DeviceMemory> memory = work.allocate(view.nbytes());
+  ColumnGathers gathers(work);
   for (MatrixColumn& column : columns) {
     if (!column.copy) continue;  // no elements
     const TensorView elements = view_tensor(column.copy);
     work.use(std::make_shared<OwnedTensor>(std::move(column.copy)), EventHandle());
-    copy_rows_on_device(work, elements, memory->address() + column.first * matrix.dtype->itemsize(),
-                        matrix.row_bytes());
+    uint8_t* const target = memory->address() + column.first * matrix.dtype->itemsize();
+    if (elements.is_contiguous()) {
+      gathers.add_spaced(elements.data, matrix.rows, elements.nbytes() / matrix.rows, target,
+                         matrix.row_bytes());
+    } else {
+      copy_rows_on_device(work, elements, target, matrix.row_bytes());
+    }
   }
+  gathers.run();
   return make_device_tensor(work, view, memory, order);
 }
 
 }  // namespace
 
-OwnedTensor stack_fields(const DeviceArray& array, Nulls nulls, const Order& order) {
+OwnedTensor stack_fields(const DeviceArray& array, const Nulls& nulls, const Order& order) {
   return stack_fields(array, std::vector<Nulls>(array.type().children.size(), nulls), order);
 }
 

@@ -13,10 +13,8 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
-#include "compute/pack_bools.hpp"
-#include "compute/values_to_nulls.hpp"
-#include "convert/copy_to_device.hpp"
-#include "convert/copy_to_host.hpp"
+#include "compute/pack_bits.hpp"
+#include "convert/copy_tensor.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -68,6 +66,15 @@ void check_times(const TensorView& view) {
   if (view.dtype->code == kDLInt && view.dtype->bits == 64 && view.device.type == kDLCPU) return;
   raise_buffer_error("times are int64 in memory of the CPU, this is ", view.dtype->name, " on ",
                      to_string(view.device));
+}
+
+/// Raises for elements that Arrow has only as an extension type.
+void check_plain(const Dtype& dtype) {
+  if (dtype.extension == nullptr || dtype.code == kDLBool) return;
+  raise_buffer_error("extensions=False: ", dtype.name, " is only the extension type ",
+                     dtype.extension, " in Arrow: ",
+                     dtype.code == kDLComplex ? "view the tensor as pairs of floats first"
+                                              : "cast the tensor first, as to float32");
 }
 
 OwnedArray make_times(int64_t count, Buffer data) {
@@ -165,6 +172,7 @@ bool is_primitive(const TensorView& view, const ToArrowOptions& options) {
 DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options, OwnedEvent event) {
   TensorView view = view_tensor(tensor);
   if (!options.time_format.empty()) check_times(view);
+  if (!options.extensions) check_plain(*view.dtype);
   if (view.ndim == 0) {
     view.push_dim(1);
     view.strides[0] = 1;

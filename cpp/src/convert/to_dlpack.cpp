@@ -56,7 +56,7 @@ const char* why_copy(const ArrayAsTensor& reading, bool fills) {
 }
 
 /// A copy on the device itself, which the CPU has made of a copy on the host.
-OwnedTensor copy_through_host(const DeviceArray& array, Nulls nulls, const Order& order) {
+OwnedTensor copy_through_host(const DeviceArray& array, const Nulls& nulls, const Order& order) {
   ToDlpackOptions options;
   options.nulls = nulls;
   const DeviceArray made =
@@ -67,7 +67,7 @@ OwnedTensor copy_through_host(const DeviceArray& array, Nulls nulls, const Order
 }
 
 /// A copy on the device itself, for `reason`, or nullptr if the caller wants one.
-OwnedTensor copy_on_device(const ArrayAsTensor& reading, Nulls nulls, const char* reason,
+OwnedTensor copy_on_device(const ArrayAsTensor& reading, const Nulls& nulls, const char* reason,
                            const Order& order) {
   const Device& device = reading.view.device;
   const bool unpacks = reason != nullptr && reading.view.size() > 0;
@@ -120,8 +120,8 @@ OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& optio
 
 /// Whether the elements are a CPU tensor as they are: the common case, found quickly.
 bool is_plain(const DeviceArray& array) {
-  return array.type().is_plain() && array.type().dictionary == nullptr &&
-         array.validity() == nullptr && array.device().type == kDLCPU && array.length() > 0;
+  return has_plain_rows(array.type()) && array.validity() == nullptr &&
+         array.device().type == kDLCPU && array.length() > 0;
 }
 
 TensorView view_plain(const DeviceArray& array) {
@@ -134,6 +134,7 @@ OwnedTensor decode_and_export(const DeviceArray& array, const ToDlpackOptions& o
   if (options.copy != Copy::kAlways && is_plain(array)) {
     return share_memory(view_plain(array), array, static_cast<Managed*>(nullptr));
   }
+  if (has_plain_rows(array.type())) return export_tensor<Managed>(array, options);
   const bool is_run = array.type().layout == Layout::kRunEndEncoded;
   if ((is_run || has_inner_runs(array.type())) && options.copy == Copy::kNever) {
     raise_buffer_error("an array of ", to_string(array.type()),

@@ -1,9 +1,12 @@
-// Copies whole arrays to a device, or on their own.
+// Copies arrays and tensors between devices.
+#include <memory>
 #include <utility>
 
 #include "arrowdl/backends.hpp"
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/order.hpp"
+#include "arrowdl/tensor_view.hpp"
 #include "copy/copy_plan.hpp"
 #include "copy/copy_ranges.hpp"
 #include "copy/staging_pool.hpp"
@@ -59,6 +62,7 @@ class Target {
 /// `array`, which the host can read, labelled as CPU memory. Waits for its event.
 DeviceArray relabel(const DeviceArray& array) {
   array.synchronize();
+  record_default_stream(array);  // a framework sees that the memory is pinned
   return DeviceArray::import(array.export_schema(), share_array(array));
 }
 
@@ -139,6 +143,16 @@ DeviceArray duplicate(const DeviceArray& array) {
                        ": copy the array to the CPU instead");
   }
   return copy_by(memory, device, array, device, {});
+}
+
+void copy_tensor(OwnedTensor source, const DLTensor& target, StreamHandle stream) {
+  const TensorView from = view_tensor(source);
+  const TensorView to = view_tensor(target);
+  StreamWork work(require_memory(to.device, "copy"), to.device, stream, {});
+  work.hold(std::make_shared<OwnedTensor>(std::move(source)));
+  if (from.size() == 0) return;
+  copy_ranges(work, Device{}, to.device, const_cast<uint8_t*>(to.data),
+              {{from.data, from.nbytes(), 0}}, true);
 }
 
 ARROWDL_END_NAMESPACE

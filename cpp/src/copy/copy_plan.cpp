@@ -4,11 +4,12 @@
 #include <cstring>
 #include <optional>
 #include <tuple>
-#include <utility>
 
 #include "array/row_access.hpp"
 #include "arrowdl/error.hpp"
-#include "copy/host_block.hpp"
+#include "arrowdl/owned.hpp"
+#include "copy/staging_pool.hpp"
+#include "memory/buffer_arena.hpp"
 #include "schema/layout.hpp"
 #include "util/bit_util.hpp"
 #include "util/overflow.hpp"
@@ -16,7 +17,36 @@
 ARROWDL_BEGIN_NAMESPACE
 namespace {
 
-constexpr int64_t kAlignment = 64;
+/// Host memory for copies from `from` on the stream of `work`, which keeps it: pinned, where the
+/// runtime can pin memory, so that a copy does not wait.
+class HostBlock {
+ public:
+  HostBlock(StreamWork& work, const Device& from, int64_t size);
+
+  uint8_t* address() const noexcept { return address_; }
+  int64_t size() const noexcept { return size_; }
+  /// What `MemoryOps::copy` takes: of the pinned memory, or the CPU.
+  const Device& device() const noexcept { return device_; }
+
+ private:
+  const int64_t size_;
+  Device device_;
+  uint8_t* address_ = nullptr;
+};
+
+HostBlock::HostBlock(StreamWork& work, const Device& from, int64_t size) : size_(size) {
+  std::shared_ptr<const void> owner;
+  const std::optional<Device> pinned = work.memory().find_pinned(from);
+  if (pinned && size <= StagingPool::kMaxBlock) {
+    if (std::shared_ptr<uint8_t> block = StagingPool::get().take(work.memory(), *pinned, size)) {
+      device_ = *pinned;
+      address_ = block.get();
+      owner = std::move(block);
+    }
+  }
+  if (owner == nullptr) owner = Buffer::allocate(size, &address_).owner();
+  work.hold(std::move(owner));
+}
 
 [[noreturn]] void raise_bad_offsets(const DeviceArray& array, int64_t first, int64_t last) {
   raise_value_error("the offsets of an array of ", to_string(array.type()), " go from ", first,
@@ -70,11 +100,11 @@ int64_t CopyPlanner::count_nulls(const DeviceArray& window) const {
 
 CopyRange CopyPlanner::add_range(const void* source, int64_t size) {
   if (source == nullptr || size == 0) return {};
-  const int64_t offset = size_;
-  if (!checked_add(size_, size, &size_) || !checked_add(size_, kAlignment - 1, &size_)) {
+  const int64_t offset = next_;
+  if (!checked_add(offset, size, &next_) || next_ > INT64_MAX / 2) {
     raise_value_error("the sizes and offsets of the array add up to more bytes than int64 counts");
   }
-  size_ = size_ / kAlignment * kAlignment;
+  next_ = BufferArena::pad(next_);  // as in an arena, so that all its buffers are copied at once
   ranges_.push_back({source, size, offset});
   return ranges_.back();
 }

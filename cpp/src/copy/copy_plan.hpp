@@ -40,7 +40,9 @@ class CopyPlanner {
   CopyPlan plan(const DeviceArray& window);
 
   /// Bytes of the block.
-  int64_t size() const noexcept { return size_; }
+  int64_t size() const noexcept {
+    return ranges_.empty() ? 0 : (ranges_.back().offset + ranges_.back().size + 63) / 64 * 64;
+  }
   /// All ranges to copy, by ascending offset in the block.
   const std::vector<CopyRange>& ranges() const noexcept { return ranges_; }
 
@@ -77,7 +79,7 @@ class CopyPlanner {
   const bool reads_;  ///< whether the host can read the source
   StreamWork* const work_;
   std::map<std::pair<const void*, int64_t>, Ends> ends_;  ///< by offsets and rows; on devices
-  int64_t size_ = 0;
+  int64_t next_ = 0;                                      ///< where the next range begins
   std::vector<CopyRange> ranges_;
   std::vector<std::shared_ptr<const void>> rebased_;  ///< offsets and bits that ranges_ refers to
 };

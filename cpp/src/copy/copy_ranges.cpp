@@ -45,6 +45,25 @@ std::optional<Device> find_staging(MemoryOps& memory, const Device& from, const 
   return needs_none ? std::nullopt : pinned;
 }
 
+std::atomic<int64_t> staged{0};
+
+/// Joins ranges that lie in one block of pinned memory as they do in the target.
+std::vector<CopyRange> join_ranges(MemoryOps& memory, const std::vector<CopyRange>& ranges) {
+  constexpr int64_t kMostBetween = 64;
+  std::vector<CopyRange> joined;
+  for (const CopyRange& range : ranges) {
+    CopyRange* const last = joined.empty() ? nullptr : &joined.back();
+    if (last != nullptr && range.offset - last->offset - last->size <= kMostBetween &&
+        static_cast<const uint8_t*>(last->source) + (range.offset - last->offset) == range.source &&
+        memory.are_of_one_block(last->source, range.source)) {
+      last->size = range.offset + range.size - last->offset;
+    } else {
+      joined.push_back(range);
+    }
+  }
+  return joined;
+}
+
 /// Pinned blocks that a device fills in turn, while the host empties those that are full.
 class BlockRing {
  public:
@@ -219,6 +238,7 @@ class FilledBlocks {
 void copy_staged(StreamWork& work, const Device& pinned, const Device& to, uint8_t* target,
                  const std::vector<CopyRange>& ranges) {
   const int64_t size = ranges.back().offset + ranges.back().size;
+  staged.fetch_add(size, std::memory_order_relaxed);
   for (int64_t start = 0; start < size;) {
     FilledBlocks blocks(work, pinned, ranges, start);
     if (blocks.end() > start) {
@@ -245,10 +265,12 @@ void copy_ranges(StreamWork& work, const Device& from, const Device& to, uint8_t
     copy_staged(work, *staging, to, target, ranges);
     return;
   }
-  for (const CopyRange& range : ranges) {
+  for (const CopyRange& range : from.type == kDLCPU ? join_ranges(memory, ranges) : ranges) {
     memory.copy(to, target + range.offset, from, range.source, range.size, work.stream());
   }
 }
+
+int64_t staged_bytes() noexcept { return staged.load(std::memory_order_relaxed); }
 
 void copy_ranges_to_host(StreamWork& work, const Device& from, uint8_t* target,
                          const std::vector<CopyRange>& ranges, bool pin) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "arrowdl/backends.hpp"
 #include "arrowdl/deferred_release.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/event.hpp"
@@ -63,14 +64,16 @@ std::shared_ptr<uint8_t> StagingPool::take(MemoryOps& memory, const Device& devi
     });
   }
   if (!served) return nullptr;
-  return share(block != nullptr ? std::move(block) : allocate(memory, device, bytes));
+  return share(block != nullptr ? std::move(block) : allocate(memory, device, bytes),
+               &StagingPool::give);
 }
 
-std::shared_ptr<uint8_t> StagingPool::share(OwnedBlock block) {
+std::shared_ptr<uint8_t> StagingPool::share(OwnedBlock block, Return back) {
   if (block == nullptr) return nullptr;
-  const std::shared_ptr<Block> shared(block.release(), [this, process = fork_count()](Block* own) {
-    if (process == fork_count()) give(OwnedBlock(own));  // a child leaves it to its parent
-  });
+  const auto give_back = [this, back, process = fork_count()](Block* own) {
+    if (process == fork_count()) (this->*back)(OwnedBlock(own));  // a child leaves it to its parent
+  };
+  const std::shared_ptr<Block> shared(block.release(), give_back);
   return {shared, shared->allocation.address()};
 }
 
@@ -79,6 +82,7 @@ std::shared_ptr<uint8_t> StagingPool::lend(MemoryOps& memory, const Device& devi
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     idle_.reserve(count_ + lent_ + 1);
+    large_.reserve(large_.size() + lent_ + 1);
     ++lent_;
   }
   OwnedBlock block = find_idle(device, bytes);
@@ -90,41 +94,73 @@ std::shared_ptr<uint8_t> StagingPool::lend(MemoryOps& memory, const Device& devi
     --lent_;
     throw;
   }
-  if (is_reused) forget(bytes);
-  const std::shared_ptr<Block> shared(block.release(), [this, process = fork_count()](Block* own) {
-    if (process == fork_count()) take_back(OwnedBlock(own));  // a child leaves it to its parent
-  });
-  return {shared, shared->allocation.address()};
+  if (is_reused && bytes <= kMaxBlock) forget(bytes);
+  return share(std::move(block), &StagingPool::take_back);
 }
 
-/// Keeps the block for copies and other arrays, or frees it where no thread waits.
+std::shared_ptr<uint8_t> StagingPool::find_for(const Device& to, int64_t size, bool is_counted,
+                                               Device* at) {
+  Backend* const backend = find_backend(to.type);
+  MemoryOps* const memory = backend == nullptr ? nullptr : backend->memory();
+  const auto pinned = memory == nullptr ? std::nullopt : memory->find_pinned(to);
+  if (!pinned) return nullptr;
+  *at = *pinned;
+  try {
+    return is_counted ? take(*memory, *at, size, Wait::kNo) : lend(*memory, *at, size);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kMemory) throw;
+    return nullptr;
+  }
+}
+
+/// Keeps the block for copies and other arrays. Frees what the limits do not allow where no thread
+/// waits.
 void StagingPool::take_back(OwnedBlock block) noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     --lent_;
-    if (block->size <= limit_ - bytes_) {
+    if (block->size <= kMaxBlock && block->size <= limit_ - bytes_) {
       ++count_;
       bytes_ += block->size;
       idle_.push_back(std::move(block));
       changed_.notify_all();
       return;
     }
+    if (block->size > kMaxBlock && block->size / kLimits <= limit_) {
+      large_bytes_ += block->size;
+      large_.push_back(std::move(block));
+    }
   }
-  try {
-    Release release{nullptr, std::move(block), 0};
-    ReleaseThread::get().take(release);
-  } catch (...) {  // no memory to defer it: freed here
+  for (; block != nullptr || (block = drop_large()) != nullptr; block.reset()) {
+    try {
+      Release release{nullptr, std::move(block), 0};
+      ReleaseThread::get().take(release);
+    } catch (...) {  // no memory to defer it: freed here
+    }
   }
 }
 
+/// Takes out the large block that has been idle for longest, if there are too many.
+StagingPool::OwnedBlock StagingPool::drop_large() noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (large_bytes_ / kLimits <= limit_) return nullptr;
+  OwnedBlock block = std::move(large_.front());
+  large_.erase(large_.begin());
+  large_bytes_ -= block->size;
+  return block;
+}
+
+/// A block of `size` bytes that is not in use.
 StagingPool::OwnedBlock StagingPool::find_idle(const Device& device, int64_t size) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = std::find_if(idle_.rbegin(), idle_.rend(), [&](const OwnedBlock& block) {
+  std::vector<OwnedBlock>& blocks = size > kMaxBlock ? large_ : idle_;
+  const auto found = std::find_if(blocks.rbegin(), blocks.rend(), [&](const OwnedBlock& block) {
     return block->size == size && block->allocation.device() == device;
   });
-  if (found == idle_.rend()) return nullptr;
+  if (found == blocks.rend()) return nullptr;
   OwnedBlock block = std::move(*found);
-  idle_.erase(std::next(found).base());
+  blocks.erase(std::next(found).base());
+  if (size > kMaxBlock) large_bytes_ -= size;
   return block;
 }
 
@@ -201,6 +237,8 @@ void StagingPool::set_limit(int64_t bytes) {
     changed_.notify_all();
   }
   make_room(0);
+  while (drop_large() != nullptr) {
+  }
 }
 
 int64_t StagingPool::limit() noexcept {
@@ -210,7 +248,20 @@ int64_t StagingPool::limit() noexcept {
 
 int64_t StagingPool::bytes() noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return bytes_;
+  return bytes_ + large_bytes_;
+}
+
+BufferArena make_pinned_arena(const std::optional<Device>& to, std::size_t columns, int64_t bytes) {
+  constexpr int64_t kPaddingOfColumn = 256;  // of its data and its bitmaps
+  StagingPool& pool = StagingPool::get();
+  const int64_t size = bytes + static_cast<int64_t>(columns + 4) * kPaddingOfColumn;
+  Device at;
+  std::shared_ptr<uint8_t> block;
+  if (to && bytes >= StagingPool::kMinBlock && size <= pool.limit() / StagingPool::kLimits) {
+    block = pool.find_for(*to, size, size <= StagingPool::kMaxBlock, &at);
+  }
+  if (block != nullptr && !require_memory(at, "copy").is_pinned(block.get())) block = nullptr;
+  return BufferArena(std::move(block), size);
 }
 
 void set_staging_limit(int64_t bytes) {

@@ -6,7 +6,6 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "arrowdl/file_descriptor.hpp"
 #include "files/thrift_reader.hpp"
 #include "util/overflow.hpp"
 
@@ -19,19 +18,6 @@
 ARROWDL_BEGIN_NAMESPACE
 
 namespace {
-
-/// Calls `read` with each field of a struct. It returns whether it has read the value; other values
-/// are skipped.
-template <typename Read>
-void read_struct(ThriftReader& input, const Read& read) {
-  int64_t id = 0;
-  while (true) {
-    const ThriftReader::Field field = input.read_field(id);
-    if (field.type == Wire::kStop) return;
-    id = field.id;
-    if (!read(field)) input.skip(field.type);
-  }
-}
 
 bool is_int64(const ThriftReader::Field& field, int64_t id) {
   return field.id == id && field.type == Wire::kInt64;
@@ -92,17 +78,21 @@ bool read_structs(ThriftReader& input, const ThriftReader::Field& field, const R
   return !input.failed();
 }
 
-/// Which leaves of a schema are within lists: the SchemaElements are in the order of a walk.
+/// The physical types of the leaves of a schema, and which are within lists: the SchemaElements are
+/// in the order of a walk.
 class Leaves {
  public:
   bool read(ThriftReader& input) {
-    enum : int64_t { kRepetitionType = 3, kNumChildren = 5 };
+    enum : int64_t { kType = 1, kRepetitionType = 3, kNumChildren = 5 };
     constexpr int64_t kRepeated = 2;
+    int64_t type = -1;
     int64_t repetition = 0;
     int64_t children = 0;
     read_complete(input, kSchemaElement, [&](const ThriftReader::Field& field) {
       if (field.type != Wire::kInt32) return false;
-      if (field.id == kRepetitionType) {
+      if (field.id == kType) {
+        type = input.read_int();
+      } else if (field.id == kRepetitionType) {
         repetition = input.read_int();
       } else if (field.id == kNumChildren) {
         children = input.read_int();
@@ -118,12 +108,17 @@ class Leaves {
     const bool is_repeated = !is_root && (open_.back().is_repeated || repetition == kRepeated);
     if (!is_root) --open_.back().left;
     if (children > 0) open_.push_back({children, is_repeated});
-    if (children == 0 && !is_root) repeated_.push_back(is_repeated);
+    if (children == 0 && !is_root) {
+      types_.push_back(type);
+      repeated_.push_back(is_repeated);
+    }
     return true;
   }
 
   size_t size() const noexcept { return repeated_.size(); }
+  int64_t type(size_t i) const { return types_[i]; }
   bool is_repeated(size_t i) const { return repeated_[i]; }
+  bool is_any_repeated() const { return std::count(repeated_.begin(), repeated_.end(), true) > 0; }
 
  private:
   struct Group {
@@ -132,33 +127,42 @@ class Leaves {
   };
 
   std::vector<Group> open_;
+  std::vector<int64_t> types_;
   std::vector<bool> repeated_;
   bool has_root_ = false;
 };
 
-/// Reads a ColumnChunk; returns the number of its values, -1 if it is of another file or unknown.
-int64_t read_chunk(ThriftReader& input) {
-  enum : int64_t { kFilePath = 1, kMetadata = 3, kNumValues = 5 };
-  int64_t values = -1;
+struct Chunk {
+  int64_t type = -1;
+  int64_t values = -1;  // unknown, or of another file
+};
+
+Chunk read_chunk(ThriftReader& input) {
+  enum : int64_t { kFilePath = 1, kMetadata = 3, kType = 1, kNumValues = 5 };
+  Chunk chunk;
   bool names_file = false;
   read_complete(input, kColumnChunk, [&](const ThriftReader::Field& field) {
     names_file = names_file || field.id == kFilePath;
     if (field.id != kMetadata || field.type != Wire::kStruct) return false;
     read_complete(input, kColumnMetadata, [&](const ThriftReader::Field& part) {
-      if (!is_int64(part, kNumValues)) return false;
-      values = input.read_int();
+      const bool is_type = part.id == kType && part.type == Wire::kInt32;
+      if (!is_type && !is_int64(part, kNumValues)) return false;
+      (is_type ? chunk.type : chunk.values) = input.read_int();
       return true;
     });
     return true;
   });
-  return names_file ? -1 : values;
+  if (names_file) chunk.values = -1;
+  return chunk;
 }
 
-/// A column has a value for each row, or some more within lists.
-bool fit_rows(const std::vector<int64_t>& values, const Leaves& leaves, int64_t rows) {
-  if (values.size() != leaves.size()) return false;
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i] < rows || (values[i] > rows && !leaves.is_repeated(i))) return false;
+/// A column has the type of its leaf, and a value for each row, or some more within lists.
+bool fit_leaves(const std::vector<Chunk>& chunks, const Leaves& leaves, int64_t rows) {
+  if (chunks.size() != leaves.size()) return false;
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    const auto [type, values] = chunks[i];
+    if (type != leaves.type(i)) return false;
+    if (values < rows || (values > rows && !leaves.is_repeated(i))) return false;
   }
   return true;
 }
@@ -167,11 +171,12 @@ bool read_row_group(ThriftReader& input, const Leaves& leaves, ParquetFooter* fo
   enum : int64_t { kColumns = 1, kTotalByteSize = 2, kNumRows = 3 };
   int64_t rows = -1;
   int64_t nbytes = -1;
-  std::vector<int64_t> values;
+  std::vector<Chunk> chunks;
+  chunks.reserve(leaves.size());
   read_complete(input, kRowGroup, [&](const ThriftReader::Field& field) {
     if (field.id == kColumns) {
       const bool is_valid = read_structs(input, field, [&] {
-        values.push_back(read_chunk(input));
+        chunks.push_back(read_chunk(input));
         return true;
       });
       if (!is_valid) input.fail();
@@ -186,7 +191,7 @@ bool read_row_group(ThriftReader& input, const Leaves& leaves, ParquetFooter* fo
   });
   footer->rows.push_back(rows);
   footer->nbytes.push_back(nbytes);
-  return rows >= 0 && nbytes >= 0 && fit_rows(values, leaves, rows);
+  return rows >= 0 && nbytes >= 0 && fit_leaves(chunks, leaves, rows);
 }
 
 std::string_view between(const uint8_t* begin, const uint8_t* end) {
@@ -247,25 +252,25 @@ std::optional<ParquetFooter> read_footer(ThriftReader& input) {
     if (!checked_add(total, group, &total)) return std::nullopt;
   }
   if (total != rows) return std::nullopt;
+  footer.has_lists = leaves.is_any_repeated();
   // The length tells where one part ends.
-  footer.schema = std::to_string(columns.size()) + ":" + std::string(columns) + footer.schema;
+  footer.schema.insert(0, std::to_string(columns.size()).append(":").append(columns));
   return footer;
 }
 
 constexpr size_t kTail = 8;  // the length of the footer in four bytes, and "PAR1"
-
-/// The length of a footer by the last bytes of its file; 0 if it is not of plain Parquet.
-size_t read_length(const uint8_t* tail) {
-  if (std::memcmp(tail + 4, "PAR1", 4) != 0) return 0;
-  return static_cast<size_t>(tail[0]) | static_cast<size_t>(tail[1]) << 8 |
-         static_cast<size_t>(tail[2]) << 16 | static_cast<size_t>(tail[3]) << 24;
-}
 
 }  // namespace
 
 std::optional<ParquetFooter> parse_parquet_footer(const uint8_t* data, size_t size) {
   ThriftReader input(data, size);
   return read_footer(input);
+}
+
+size_t read_footer_length(const uint8_t* tail) {
+  if (std::memcmp(tail + 4, "PAR1", 4) != 0) return 0;
+  return static_cast<size_t>(tail[0]) | static_cast<size_t>(tail[1]) << 8 |
+         static_cast<size_t>(tail[2]) << 16 | static_cast<size_t>(tail[3]) << 24;
 }
 
 #if defined(__unix__) || defined(__APPLE__)
@@ -284,49 +289,70 @@ bool read_at(int file, int64_t offset, uint8_t* target, size_t size) {
   return true;
 }
 
-int64_t find_time(const struct stat& status) {
+/// A file that is closed at its end; -1: none.
+class OpenFile {
+ public:
+  explicit OpenFile(int number) noexcept : number_(number) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() {
+    if (number_ >= 0) ::close(number_);
+  }
+  int get() const noexcept { return number_; }
+
+ private:
+  const int number_;
+};
+
+FileStamp to_stamp(const struct stat& status) {
 #if defined(__APPLE__)
   const timespec& time = status.st_mtimespec;
 #else
   const timespec& time = status.st_mtim;
 #endif
-  return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+  const int64_t mtime = static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+  return {status.st_size, mtime, static_cast<int64_t>(status.st_ino)};
 }
 
 /// Reads the last bytes of a file with the footer in them.
-std::optional<ParquetFooter> read_end(int file, int64_t file_size) {
-  constexpr size_t kGuess = 1 << 14;  // most footers are shorter
+std::optional<ParquetFooter> read_end(int file, int64_t file_size, size_t* guess) {
+  constexpr size_t kMost = 1 << 14;
   if (file_size < static_cast<int64_t>(kTail)) return std::nullopt;
-  size_t size = static_cast<size_t>(std::min<int64_t>(file_size, kGuess));
-  std::vector<uint8_t> end(size);
-  if (!read_at(file, file_size - static_cast<int64_t>(size), end.data(), size)) return std::nullopt;
-  const size_t length = read_length(end.data() + size - kTail);
+  const size_t size = std::min({static_cast<size_t>(file_size), *guess, kMost});
+  uint8_t end[kMost];
+  if (!read_at(file, file_size - static_cast<int64_t>(size), end, size)) return std::nullopt;
+  const size_t length = read_footer_length(end + size - kTail);
   if (length == 0 || static_cast<int64_t>(length + kTail) > file_size) return std::nullopt;
-  if (length + kTail > size) {
-    size = length + kTail;
-    end.resize(size);
-    if (!read_at(file, file_size - static_cast<int64_t>(size), end.data(), size)) {
-      return std::nullopt;
-    }
-  }
-  return parse_parquet_footer(end.data() + size - kTail - length, length);
+  *guess = length + length / 8 + kTail;
+  if (length + kTail <= size) return parse_parquet_footer(end + size - kTail - length, length);
+  std::vector<uint8_t> footer(length);
+  const int64_t begin = file_size - static_cast<int64_t>(length + kTail);
+  if (!read_at(file, begin, footer.data(), length)) return std::nullopt;
+  return parse_parquet_footer(footer.data(), length);
 }
 
 }  // namespace
 
-std::optional<FileFooter> read_parquet_footer(const char* path) {
+std::optional<ParquetFooter> read_parquet_footer(const char* path, size_t* guess) {
   // A pipe would wait for its writer.
-  const FileDescriptor file(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const OpenFile file(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status;
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  std::optional<ParquetFooter> footer = read_end(file.get(), status.st_size);
-  if (!footer) return std::nullopt;
-  return FileFooter{*std::move(footer), status.st_size, find_time(status), status.st_ino};
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  std::optional<ParquetFooter> footer = read_end(file.get(), status.st_size, guess);
+  if (footer) footer->stamp = to_stamp(status);
+  return footer;
+}
+
+std::optional<FileStamp> take_file_stamp(const char* path) {
+  struct stat status;
+  if (::stat(path, &status) != 0) return std::nullopt;
+  return to_stamp(status);
 }
 
 #else
 
-std::optional<FileFooter> read_parquet_footer(const char*) { return std::nullopt; }
+std::optional<ParquetFooter> read_parquet_footer(const char*, size_t*) { return std::nullopt; }
+std::optional<FileStamp> take_file_stamp(const char*) { return std::nullopt; }
 
 #endif
 

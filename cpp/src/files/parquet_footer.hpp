@@ -2,6 +2,7 @@
 // over, which takes a hundredth of the time of decoding it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,6 +13,9 @@
 
 ARROWDL_BEGIN_NAMESPACE
 
+/// The size of a file, the time of its last change in ns since 1970, and its inode.
+using FileStamp = std::array<int64_t, 3>;
+
 /// What a footer says of the rows of its file.
 struct ParquetFooter {
   std::vector<int64_t> rows;    ///< of each row group
@@ -19,6 +23,8 @@ struct ParquetFooter {
   /// The schema and what Arrow and pandas add to it, as the file has them: files with equal bytes
   /// have columns of the same names and types.
   std::string schema;
+  FileStamp stamp{-1, 0, 0};  ///< of the file, if one was read
+  bool has_lists = false;     ///< whether a column has more values than rows
 };
 
 /// Reads the Thrift (compact protocol) of a footer, without the length and the magic bytes behind
@@ -27,16 +33,15 @@ struct ParquetFooter {
 /// parquet.thrift.
 std::optional<ParquetFooter> parse_parquet_footer(const uint8_t* data, size_t size);
 
-/// The file that a footer was read of, as its file system describes it.
-struct FileFooter {
-  ParquetFooter footer;
-  int64_t size = 0;      ///< bytes
-  int64_t mtime_ns = 0;  ///< since 1970
-  uint64_t inode = 0;
-};
+/// Returns the length of a footer by the last 8 bytes of its file; 0 if it is not of plain Parquet.
+size_t read_footer_length(const uint8_t* tail);
 
 /// Reads the footer of a regular local file. Returns nothing if it cannot be read or parsed, and on
-/// Windows. Blocks for the file system alone.
-std::optional<FileFooter> read_parquet_footer(const char* path);
+/// Windows. Blocks for the file system alone. `guess` is how many bytes of the file's end are read
+/// first, at least 8; it becomes what fits a next file whose footer is somewhat longer.
+std::optional<ParquetFooter> read_parquet_footer(const char* path, size_t* guess);
+
+/// Returns the stamp of a path. Returns nothing if it does not exist, and on Windows.
+std::optional<FileStamp> take_file_stamp(const char* path);
 
 ARROWDL_END_NAMESPACE

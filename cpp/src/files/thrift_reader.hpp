@@ -139,6 +139,7 @@ class ThriftReader {
   }
 
   uint64_t read_varint() {
+    if (at_ != end_ && *at_ < 0x80) return *at_++;  // most
     uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
       const uint8_t byte = read_byte();
@@ -188,5 +189,18 @@ class ThriftReader {
   const uint8_t* end_;
   bool failed_ = false;
 };
+
+/// Calls `read` with each field of a struct. It returns whether it has read the value; other values
+/// are skipped.
+template <typename Read>
+void read_struct(ThriftReader& input, const Read& read) {
+  int64_t id = 0;
+  while (true) {
+    const ThriftReader::Field field = input.read_field(id);
+    if (field.type == Wire::kStop) return;
+    id = field.id;
+    if (!read(field)) input.skip(field.type);
+  }
+}
 
 ARROWDL_END_NAMESPACE

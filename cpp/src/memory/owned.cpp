@@ -5,6 +5,7 @@
 
 #include "arrowdl/error.hpp"
 #include "memory/aligned_alloc.hpp"
+#include "memory/buffer_arena.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -51,6 +52,8 @@ void OwnedTensor::reset() noexcept {
 
 Buffer Buffer::allocate(int64_t size, uint8_t** writable) {
   const bool is_possible = size >= 0 && size < std::numeric_limits<int64_t>::max() / 2;
+  BufferArena* const arena = is_possible ? BufferArena::find(size) : nullptr;
+  if (arena != nullptr) return arena->take(size, writable);
   const auto bytes = static_cast<std::size_t>(size);
   void* memory = is_possible ? allocate_aligned(bytes) : nullptr;
   if (memory == nullptr) raise_memory_error(size);

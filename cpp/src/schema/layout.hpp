@@ -1,4 +1,4 @@
-// The table of layouts: the buffers, element widths and children of each.
+// The facts of each layout, and families of layouts.
 #pragma once
 
 #include <cstdint>
@@ -171,6 +171,33 @@ inline int64_t buffer_size(const Type& type, int64_t i, int64_t rows) noexcept {
   int64_t size = 0;
   static_cast<void>(checked_buffer_size(type, i, rows, &size));
   return size;
+}
+
+inline bool is_list(const Type& type) {
+  switch (type.layout) {
+    case Layout::kList:
+    case Layout::kLargeList:
+    case Layout::kListView:
+    case Layout::kLargeListView:
+    case Layout::kFixedSizeList:
+      return true;
+    default:
+      return false;
+  }
+}
+
+inline bool is_union(const Type& type) {
+  return type.layout == Layout::kSparseUnion || type.layout == Layout::kDenseUnion;
+}
+
+inline bool is_nested(const Type& type) {
+  return is_list(type) || is_union(type) || type.layout == Layout::kStruct;
+}
+
+/// Bytes and strings. Bytes that an extension reads as a number are not among them.
+inline bool is_binary(const Type& type) {
+  return type.layout == Layout::kBinary || type.layout == Layout::kLargeBinary ||
+         type.layout == Layout::kBinaryView || type.is_fixed_size_binary;
 }
 
 ARROWDL_END_NAMESPACE

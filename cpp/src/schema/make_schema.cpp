@@ -1,10 +1,11 @@
-// Makes schemas of dtypes, tensors and nested types.
+// Makes and copies schemas.
+#include "schema/make_schema.hpp"
+
 #include <cerrno>
 #include <new>
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/schema.hpp"
-#include "schema/copy_schema.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -31,6 +32,24 @@ void set_extension(OwnedSchema& schema, std::string_view name, std::string_view 
 }
 
 }  // namespace
+
+OwnedSchema copy_schema(const ArrowSchema& schema) {
+  OwnedSchema copy;
+  const int code = ArrowSchemaDeepCopy(&schema, copy.get());
+  if (code == ENOMEM) throw std::bad_alloc();
+  if (code != NANOARROW_OK) raise_value_error("cannot copy an Arrow schema: error ", code);
+  return copy;
+}
+
+void replace_child(OwnedSchema& schema, OwnedSchema child) {
+  ArrowSchema* place = schema->children[0];
+  OwnedSchema named = copy_schema(*child.get());
+  const int code = ArrowSchemaSetName(named.get(), place->name == nullptr ? "" : place->name);
+  if (code != NANOARROW_OK) throw std::bad_alloc();
+  named->flags = place->flags;
+  place->release(place);
+  named.move(place);
+}
 
 OwnedSchema make_nested_schema(const char* format, std::vector<OwnedSchema> children,
                                const char* name) {

@@ -9,8 +9,8 @@
 #include "compute/allocate_elements.hpp"
 #include "compute/gather.hpp"
 #include "compute/take.hpp"
+#include "util/copy_bytes.hpp"
 #include "util/parallel_for.hpp"
-#include "util/prefetch_memory.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {

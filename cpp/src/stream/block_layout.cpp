@@ -7,8 +7,8 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
 #include "compute/allocate_elements.hpp"
-#include "schema/copy_schema.hpp"
-#include "stream/find_column.hpp"
+#include "schema/make_schema.hpp"
+#include "stream/select_columns.hpp"
 #include "util/bit_util.hpp"
 
 ARROWDL_BEGIN_NAMESPACE

@@ -13,7 +13,7 @@
 #include "arrowdl/async_stream.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/wait.hpp"
-#include "schema/copy_schema.hpp"
+#include "schema/make_schema.hpp"
 #include "stream/background.hpp"
 #include "stream/import_async_stream.hpp"
 #include "stream/stream_errors.hpp"

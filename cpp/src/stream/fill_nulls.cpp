@@ -1,7 +1,7 @@
 // Replaces nulls of a stream where they are.
 #include "arrowdl/stream.hpp"
 #include "convert/fill_value.hpp"
-#include "stream/find_column.hpp"
+#include "stream/select_columns.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -13,19 +13,19 @@ struct Fill {
 };
 
 /// Whether elements are numbers whose nulls a conversion replaces by `nulls`.
-bool can_fill(const Type& type, Nulls nulls) {
+bool can_fill(const Type& type, const Nulls& nulls) {
   if (!type.is_plain() || type.dictionary != nullptr || type.byte_width > 8) return false;
   if (type.dtype->itemsize() != type.byte_width) return false;
+  if (nulls.kind == Nulls::kValue && !find_item(nulls.value, *type.dtype)) return false;
   const DLDataTypeCode code = type.dtype->code;
-  return code == kDLFloat || (nulls == Nulls::kFill && (code == kDLInt || code == kDLUInt));
+  return code == kDLFloat || (nulls.kind != Nulls::kNan && (code == kDLInt || code == kDLUInt));
 }
 
 std::vector<Fill> find_fills(const Type& type, const std::vector<Nulls>& nulls) {
   std::vector<Fill> fills;
   for (std::size_t i = 0; i < type.children.size(); ++i) {
     const Type& field = type.children[i];
-    if (nulls[i] != Nulls::kFill && nulls[i] != Nulls::kNan) continue;
-    if (!can_fill(field, nulls[i])) continue;
+    if (!nulls[i].replaces() || !can_fill(field, nulls[i])) continue;
     fills.push_back({static_cast<int64_t>(i), make_fill_value(*field.dtype, nulls[i])});
   }
   return fills;
@@ -76,11 +76,7 @@ class FillNulls final : public ArrayStream {
                                    : share_array(field));
       if (is_filled) ++fill;
     }
-    OwnedDeviceArray filled;
-    make_array(std::move(parts)).move(&filled->array);
-    filled->device_type = rows.device().type;
-    filled->device_id = to_arrow_device_id(rows.device());
-    return DeviceArray::import(schema(), std::move(filled));
+    return DeviceArray::import(schema(), make_array(std::move(parts)), rows.device());
   }
 
   OwnedStream source_;

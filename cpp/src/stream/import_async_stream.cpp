@@ -14,7 +14,6 @@
 #include "arrowdl/async_stream.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/wait.hpp"
-#include "stream/own_process.hpp"
 #include "stream/stream_errors.hpp"
 #include "util/fork.hpp"
 #include "util/interrupt.hpp"

@@ -5,10 +5,9 @@
 #include "arrowdl/owned.hpp"
 #include "compute/gather.hpp"
 #include "compute/gather_on_device.hpp"
-#include "compute/row_numbers.hpp"
+#include "compute/rows_on_device.hpp"
 #include "compute/through_host.hpp"
-#include "schema/copy_schema.hpp"
-#include "stream/block_stream.hpp"
+#include "schema/make_schema.hpp"
 #include "stream/row_reader.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
@@ -108,11 +107,7 @@ class Interleave final : public BlockStream {
       return take_on_device(copy_schema(*schema()->type.schema), arrays,
                             number_rows(arrays, block.ranges));
     }
-    OwnedDeviceArray gathered;
-    gather(arrays, block.ranges).move(&gathered->array);
-    gathered->device_type = ARROW_DEVICE_CPU;
-    gathered->device_id = -1;
-    return copy_array(DeviceArray::import(schema(), std::move(gathered)), home);
+    return copy_array(DeviceArray::import(schema(), gather(arrays, block.ranges)), home);
   }
 
   static constexpr int64_t kMaxRounds = 1024;

@@ -4,11 +4,10 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
 #include "compute/gather_on_device.hpp"
-#include "compute/row_numbers.hpp"
+#include "compute/rows_on_device.hpp"
 #include "compute/take.hpp"
 #include "compute/through_host.hpp"
-#include "schema/copy_schema.hpp"
-#include "stream/block_stream.hpp"
+#include "schema/make_schema.hpp"
 #include "stream/row_reader.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
@@ -151,11 +150,7 @@ class Mix final : public BlockStream {
       return take_on_device(copy_schema(*schema()->type.schema), arrays,
                             number_rows(arrays, order));
     }
-    OwnedDeviceArray taken;
-    take(arrays, order).move(&taken->array);
-    taken->device_type = ARROW_DEVICE_CPU;
-    taken->device_id = -1;
-    return copy_array(DeviceArray::import(schema(), std::move(taken)), home);
+    return copy_array(DeviceArray::import(schema(), take(arrays, order)), home);
   }
 
   static constexpr int64_t kMaxRows = 1 << 16;

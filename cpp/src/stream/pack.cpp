@@ -2,19 +2,140 @@
 #include "arrowdl/pack.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "array/host_access.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
 #include "stream/block_columns.hpp"
 #include "stream/block_layout.hpp"
-#include "stream/place_best_fit.hpp"
 #include "stream/sequence_reader.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
+
+/// Reorders the pieces of window after window. Keeps its memory from one to the next.
+class BestFit {
+ public:
+  /// No piece is longer than `length`.
+  explicit BestFit(int64_t length) : length_(length) {}
+
+  /// Moves the pieces of a block together, in each in the order that they came in. A block takes
+  /// the longest piece that is left, then again and again the longest one that fits, of equal ones
+  /// the first. Blocks are in the order of their first pieces, but the one with the most padding
+  /// comes last. Takes O(n + length) for n pieces.
+  void place(std::vector<Piece>* pieces);
+  /// The end of each block in the pieces.
+  const std::vector<std::size_t>& ends() const noexcept { return ends_; }
+  /// The padding of the last block.
+  int64_t last_padding() const noexcept { return last_padding_; }
+
+ private:
+  using Number = uint32_t;
+  static constexpr Number kNone = UINT32_MAX;
+
+  void sort_by_length(const std::vector<Piece>& pieces);
+  Number take_longest(int64_t* space) noexcept;
+  void fill_blocks(std::size_t count);
+  void number_blocks();
+
+  int64_t length_;
+  std::vector<Number> by_length_;  ///< pieces, of equal lengths the first first
+  // For each length:
+  std::vector<Number> next_;     ///< the first piece that is left, in `by_length_`
+  std::vector<Number> stops_;    ///< the end of its pieces in `by_length_`
+  std::vector<Number> longest_;  ///< itself if a piece is left, else a smaller length
+  std::vector<Number> block_of_piece_;
+  std::vector<int64_t> padding_;  ///< of each block
+  std::vector<Number> numbers_;   ///< of each block, in the order of the result
+  std::vector<std::size_t> ends_;
+  std::vector<Piece> placed_;
+  int64_t last_padding_ = 0;
+};
+
+void BestFit::place(std::vector<Piece>* pieces) {
+  if (pieces->size() >= kNone) {
+    raise_buffer_error(pieces->size(),
+                       " sequences are too many to place together: give a smaller buffer_size=");
+  }
+  ends_.clear();
+  if (pieces->empty()) return;
+  sort_by_length(*pieces);
+  fill_blocks(pieces->size());
+  number_blocks();
+  // Counts, then starts that become the ends as the pieces are moved.
+  ends_.resize(padding_.size());
+  for (const Number block : block_of_piece_) {
+    if (block + 1 < ends_.size()) ++ends_[block + 1];
+  }
+  std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
+  placed_.resize(pieces->size());
+  const Number* block = block_of_piece_.data();
+  for (const Piece& piece : *pieces) placed_[ends_[*block++]++] = piece;
+  pieces->swap(placed_);
+}
+
+void BestFit::sort_by_length(const std::vector<Piece>& pieces) {
+  const auto lengths = static_cast<std::size_t>(length_) + 1;
+  stops_.assign(lengths, 0);
+  longest_.resize(lengths);
+  by_length_.resize(pieces.size());
+  for (const Piece& piece : pieces) ++stops_[static_cast<std::size_t>(piece.length)];
+  longest_[0] = 0;
+  for (std::size_t i = 1; i < lengths; ++i) {
+    longest_[i] = stops_[i] > 0 ? static_cast<Number>(i) : longest_[i - 1];
+    stops_[i] += stops_[i - 1];
+  }
+  next_ = stops_;
+  for (std::size_t i = pieces.size(); i-- > 0;) {
+    by_length_[--next_[static_cast<std::size_t>(pieces[i].length)]] = static_cast<Number>(i);
+  }
+}
+
+/// Takes the longest piece of at most `space` values, and subtracts its length. Returns its number,
+/// or kNone if none fits.
+BestFit::Number BestFit::take_longest(int64_t* space) noexcept {
+  auto length = static_cast<Number>(*space);
+  while (longest_[length] != length) {  // halves the path for later calls
+    longest_[length] = longest_[longest_[length]];
+    length = longest_[length];
+  }
+  if (length == 0) return kNone;
+  *space -= length;
+  const Number piece = by_length_[next_[length]++];
+  if (next_[length] == stops_[length]) longest_[length] = length - 1;
+  return piece;
+}
+
+void BestFit::fill_blocks(std::size_t count) {
+  block_of_piece_.resize(count);
+  padding_.clear();
+  while (count > 0) {
+    int64_t space = length_;
+    for (Number i = take_longest(&space); i != kNone; i = take_longest(&space), --count) {
+      block_of_piece_[i] = static_cast<Number>(padding_.size());
+    }
+    padding_.push_back(space);
+  }
+}
+
+void BestFit::number_blocks() {
+  const auto most = std::max_element(padding_.begin(), padding_.end());
+  last_padding_ = *most;
+  numbers_.assign(padding_.size(), kNone);
+  numbers_[static_cast<std::size_t>(most - padding_.begin())] =
+      static_cast<Number>(padding_.size() - 1);
+  Number next = 0;
+  for (Number& block : block_of_piece_) {
+    if (numbers_[block] == kNone) numbers_[block] = next++;
+    block = numbers_[block];
+  }
+}
 
 constexpr int64_t kMaxLength = int64_t{1} << 30;
 constexpr int64_t kMaxOffset = std::numeric_limits<int32_t>::max();  // a block has length + 2
@@ -126,11 +247,7 @@ class Pack final : public ArrayStream {
     for (const AddedColumn added : layout_.added) {
       parts.children.push_back(make_added_column(layout_, added, blocks));
     }
-    OwnedDeviceArray made;
-    make_array(std::move(parts)).move(&made->array);
-    made->device_type = ARROW_DEVICE_CPU;
-    made->device_id = -1;
-    return DeviceArray::import(schema(), std::move(made));
+    return DeviceArray::import(schema(), make_array(std::move(parts)));
   }
 
   const BlockLayout layout_;

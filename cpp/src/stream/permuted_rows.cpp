@@ -1,7 +1,6 @@
 // Rows that a stream has not copied yet.
-#include "stream/permuted_rows.hpp"
-
 #include "arrowdl/stream.hpp"
+#include "stream/row_reader.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 

@@ -15,7 +15,6 @@
 #include "arrowdl/stream.hpp"
 #include "arrowdl/wait.hpp"
 #include "stream/background.hpp"
-#include "stream/own_process.hpp"
 #include "stream/stream_errors.hpp"
 #include "util/fork.hpp"
 #include "util/interrupt.hpp"

@@ -1,7 +1,10 @@
 // Cuts a stream into arrays of a fixed number of rows.
+#include <optional>
+
 #include "arrowdl/concatenate.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "copy/staging_pool.hpp"
 #include "stream/row_reader.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
@@ -19,7 +22,16 @@ class Rebatch final : public ArrayStream {
     const std::vector<DeviceArray> parts = reader_.read(batch_size_);
     if (parts.empty()) return {};
     if (drop_last_ && count_rows(parts) < batch_size_) return {};
+    if (!target_ || parts.size() == 1) return concatenate(parts);
+    int64_t bytes = 0;
+    for (const DeviceArray& part : parts) bytes += part.nbytes();
+    const auto arena = make_pinned_arena(target_, schema()->type.children.size(), bytes);
     return concatenate(parts);
+  }
+
+  void gather_for(const Device& device) override {
+    target_ = device;
+    reader_.gather_for(device);
   }
 
   bool has_rows(int64_t rows) const override {
@@ -33,6 +45,7 @@ class Rebatch final : public ArrayStream {
     return count;
   }
 
+  std::optional<Device> target_;
   RowReader reader_;
   int64_t batch_size_;
   bool drop_last_;

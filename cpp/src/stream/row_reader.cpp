@@ -1,4 +1,4 @@
-// Reads a stream by numbers of rows.
+// Reads a stream by numbers of rows, also rows that it has not copied yet, and slices blocks.
 #include "stream/row_reader.hpp"
 
 #include <algorithm>
@@ -64,5 +64,16 @@ std::vector<RowReader> open_readers(std::vector<OwnedStream>&& streams, const ch
 int64_t count_own_bytes(const DeviceArray& array) {
   return array.nbytes() - array.slice(0, 0).nbytes();
 }
+
+DeviceArray BlockStream::next(int64_t max_rows) {
+  if (!block_) block_ = make_block(max_rows);
+  if (!block_) return {};
+  const int64_t count = std::min(block_.length(), max_rows);
+  DeviceArray rows = block_.slice(0, count);
+  block_ = count < block_.length() ? block_.slice(count, block_.length() - count) : DeviceArray();
+  return rows;
+}
+
+bool BlockStream::has_rows(int64_t rows) const { return block_ && rows <= block_.length(); }
 
 ARROWDL_END_NAMESPACE

@@ -1,12 +1,46 @@
-// Reads a stream by numbers of rows.
+// Reads a stream by numbers of rows, also rows that it has not copied yet, and slices blocks.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/stream.hpp"
-#include "stream/permuted_rows.hpp"
+#include "compute/selection.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
+
+/// A stream whose rows are made in blocks of several arrays' worth.
+class BlockStream : public ArrayStream {
+ public:
+  DeviceArray next(int64_t max_rows) final;
+  bool has_rows(int64_t rows) const final;
+
+ protected:
+  using ArrayStream::ArrayStream;
+
+  /// Whether rows of the last block are left.
+  bool has_block() const noexcept { return static_cast<bool>(block_); }
+
+  /// The next block, for arrays of `max_rows`; an empty DeviceArray at the end.
+  virtual DeviceArray make_block(int64_t max_rows) = 0;
+
+ private:
+  DeviceArray block_;  // what is left of the last one
+};
+
+/// Rows of arrays in host memory that is ready, in an order of their own: `count` of `order`, from
+/// `start` on.
+struct PermutedRows {
+  std::vector<DeviceArray> arrays;
+  std::vector<RowIndex> order;
+  int64_t start = 0;
+  int64_t count = 0;
+
+  const RowIndex& operator[](int64_t row) const noexcept {
+    return order[static_cast<std::size_t>(start + row)];
+  }
+};
 
 /// Slices the arrays of a stream. Labels host-readable memory of other device types as CPU memory,
 /// since rows of several arrays are gathered in CPU memory.
@@ -27,6 +61,8 @@ class RowReader {
   /// The next rows where they are, if the stream has only to copy them: those of
   /// `ArrayStream::next_permuted`.
   PermutedRows next_permuted();
+  /// `ArrayStream::gather_for`.
+  void gather_for(const Device& device) { source_->gather_for(device); }
 
  private:
   bool fill(int64_t missing);

@@ -1,11 +1,20 @@
-// Selects columns of a stream of structs.
+// Finds columns of a struct by their names, and selects those of a stream.
+#include "stream/select_columns.hpp"
+
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
 #include "compute/select_fields.hpp"
-#include "stream/find_column.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
+
+std::string list_names(const Type& type) {
+  std::string names;
+  for (const Type& child : type.children) {
+    names += concat(names.empty() ? "\"" : ", \"", child.name(), "\"");
+  }
+  return names.empty() ? "none" : names;
+}
 
 class Select final : public ArrayStream {
  public:
@@ -26,6 +35,24 @@ class Select final : public ArrayStream {
 };
 
 }  // namespace
+
+void require_columns(const Type& type) {
+  if (type.layout == Layout::kStruct) return;
+  raise_type_error("columns are fields of a struct, the stream is of ", to_string(type));
+}
+
+int64_t find_column(const Type& type, const std::string& name) {
+  int64_t found = -1;
+  for (std::size_t i = 0; i < type.children.size(); ++i) {
+    if (type.children[i].name() != name) continue;
+    if (found >= 0) {
+      raise_value_error("several columns are named \"", name, "\": rename them to tell them apart");
+    }
+    found = static_cast<int64_t>(i);
+  }
+  if (found < 0) raise_value_error("no column \"", name, "\": the columns are ", list_names(type));
+  return found;
+}
 
 OwnedStream select_columns(OwnedStream&& stream, const std::vector<std::string>& names) {
   const Type& type = stream->schema()->type;

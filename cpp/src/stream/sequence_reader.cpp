@@ -8,7 +8,7 @@
 
 #include "arrowdl/error.hpp"
 #include "util/bit_util.hpp"
-#include "util/prefetch_memory.hpp"
+#include "util/copy_bytes.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {

@@ -8,9 +8,8 @@
 #include "array/row_access.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/pack.hpp"
-#include "compute/row_indices.hpp"
+#include "compute/selection.hpp"
 #include "stream/block_layout.hpp"
-#include "stream/permuted_rows.hpp"
 #include "stream/row_reader.hpp"
 
 ARROWDL_BEGIN_NAMESPACE

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
 #include <random>
 
 #include "arrowdl/concatenate.hpp"
@@ -10,14 +11,12 @@
 #include "arrowdl/owned.hpp"
 #include "compute/gather_on_device.hpp"
 #include "compute/permute_rows.hpp"
-#include "compute/row_numbers.hpp"
-#include "compute/same_memory.hpp"
+#include "compute/rows_on_device.hpp"
+#include "compute/selection.hpp"
 #include "compute/take.hpp"
-#include "compute/take_numbered.hpp"
 #include "compute/through_host.hpp"
-#include "schema/copy_schema.hpp"
-#include "stream/block_stream.hpp"
-#include "stream/permuted_rows.hpp"
+#include "copy/staging_pool.hpp"
+#include "schema/make_schema.hpp"
 #include "stream/row_reader.hpp"
 #include "util/mersenne_twister.hpp"
 #include "util/reserve.hpp"
@@ -71,7 +70,9 @@ class Window {
  public:
   Window() = default;
   /// `parts` are not empty. With `in_place`, their rows may be permuted in their own memory.
-  Window(std::vector<DeviceArray> parts, uint64_t seed, uint64_t number, bool in_place)
+  /// `batch_rows` are copied to a device at a time; 0: none.
+  Window(std::vector<DeviceArray> parts, uint64_t seed, uint64_t number, bool in_place,
+         int64_t batch_rows)
       : parts_(std::move(parts)) {
     // Several dictionaries become one for all rows.
     if (has_dictionary(parts_.front().type()) && !share_dictionaries(parts_)) {
@@ -82,7 +83,9 @@ class Window {
       length_ += part.length();
       bytes_ += part.nbytes();
     }
-    if (!is_on_device_ && order_numbers(seed, number, in_place)) return;
+    is_by_batch_ = home_.type == kDLCPU && !is_on_device_ && !has_narrow_columns() &&
+                   std::min(batch_rows, length_) * (bytes_ / length_) >= StagingPool::kMinBlock;
+    if (order_numbers(seed, number, in_place)) return;
     reserve(&order_, length_);
     for (uint32_t source = 0; source < parts_.size(); ++source) {
       const auto length = static_cast<uint32_t>(parts_[source].length());
@@ -91,7 +94,6 @@ class Window {
       for (uint32_t row = 0; row < length; ++row) order_[first + row] = {source, row};
     }
     permute_items(&order_, seed, number);
-    if (is_on_device_) numbers_ = number_rows(parts_, {order_.data(), length_});
   }
 
   /// Rows that have not been taken.
@@ -108,6 +110,13 @@ class Window {
     const int64_t rows = count_rows_of(kBytes);
     if (!has_narrow_columns()) return rows;
     return std::max(rows, std::min(count_rows_of(kMostBytes), length_ / kMostBlocks));
+  }
+  /// Pinned memory for the next `rows` rows, which are copied to `to`: of wide columns, since
+  /// narrow ones are gathered in large blocks.
+  BufferArena make_arena(const std::optional<Device>& to, int64_t rows) const {
+    return make_pinned_arena(is_by_batch_ ? to : std::nullopt,
+                             parts_.front().type().children.size(),
+                             std::min(rows, left()) * (bytes_ / length_ + 1));
   }
   /// The next `count` rows, which were not permuted in place.
   DeviceArray take(int64_t count, const std::shared_ptr<const ParsedSchema>& schema) {
@@ -159,11 +168,7 @@ class Window {
   DeviceArray take_on_host(int64_t count, const std::shared_ptr<const ParsedSchema>& schema) {
     OwnedArray rows = order_.empty() ? take_numbered(parts_, row_numbers_.data() + position_, count)
                                      : arrowdl::take(parts_, {order_.data() + position_, count});
-    OwnedDeviceArray taken;
-    rows.move(&taken->array);
-    taken->device_type = ARROW_DEVICE_CPU;
-    taken->device_id = -1;
-    return copy_array(DeviceArray::import(schema, std::move(taken)), home_);
+    return copy_array(DeviceArray::import(schema, std::move(rows)), home_);
   }
 
   /// Orders the numbers of the rows through all parts, and permutes the parts in their own memory
@@ -175,23 +180,29 @@ class Window {
       columns = find_elements(parts_);
     }
     in_place_ = !columns.empty();
-    const bool takes_most = 2 * count_block_rows() >= length_;
-    if (!in_place_ && !(takes_most && can_take_numbered(parts_))) return false;
+    const bool takes_most = !is_by_batch_ && 2 * count_block_rows() >= length_;
+    const bool is_numbered =
+        is_on_device_ || in_place_ || (takes_most && can_take_numbered(parts_));
+    if (!is_numbered) return false;
     reserve(&row_numbers_, length_);
     row_numbers_.resize(static_cast<std::size_t>(length_));
     std::iota(row_numbers_.begin(), row_numbers_.end(), 0U);
     permute_items(&row_numbers_, seed, number);
     if (in_place_) permute_rows(parts_, columns, row_numbers_);
+    if (is_on_device_) {
+      numbers_ = number_rows(parts_.front().device(), std::exchange(row_numbers_, {}));
+    }
     return true;
   }
 
   std::vector<DeviceArray> parts_;
   std::vector<RowIndex> order_;
   std::vector<uint32_t> row_numbers_;  // instead of `order_`: through all parts
-  DeviceArray numbers_;                // `order_` on the device
+  DeviceArray numbers_;                // `row_numbers_` on the device
   bool is_on_device_ = false;
   bool in_place_ = false;
-  Device home_;  // of the rows that are taken
+  bool is_by_batch_ = false;  ///< whether batches are gathered one by one, for a device
+  Device home_;               // of the rows that are taken
   int64_t length_ = 0;
   int64_t position_ = 0;
   std::size_t next_part_ = 0;
@@ -209,8 +220,10 @@ class Shuffle final : public BlockStream {
         number_(first_window),
         in_place_(in_place) {}
 
+  void gather_for(const Device& device) override { target_ = device; }
+
   PermutedRows next_permuted() override {
-    if (has_block() || (window_.left() == 0 && !open_window())) return {};
+    if (has_block() || (window_.left() == 0 && !open_window(0))) return {};
     PermutedRows rows = window_.take_permuted();
     if (window_.left() == 0) window_ = Window();
     return rows;
@@ -218,7 +231,7 @@ class Shuffle final : public BlockStream {
 
  private:
   DeviceArray make_block(int64_t max_rows) override {
-    if (window_.left() == 0 && !open_window()) return {};
+    if (window_.left() == 0 && !open_window(target_ ? max_rows : 0)) return {};
     DeviceArray block = window_.is_in_place() ? window_.take_part() : take_rows(max_rows);
     if (window_.left() == 0) window_ = Window();
     return block;
@@ -226,14 +239,16 @@ class Shuffle final : public BlockStream {
 
   /// Takes the next rows of the window: a multiple of `max_rows`, unless they are the last.
   DeviceArray take_rows(int64_t max_rows) {
-    const int64_t wanted = std::max(max_rows, window_.count_block_rows() / max_rows * max_rows);
+    const BufferArena arena = window_.make_arena(target_, max_rows);
+    const int64_t blocks = arena ? 1 : window_.count_block_rows() / max_rows;
+    const int64_t wanted = max_rows * std::max<int64_t>(1, blocks);
     return window_.take(std::min(window_.left(), wanted), schema());
   }
 
-  bool open_window() {
+  bool open_window(int64_t batch_rows) {
     if (parts_.empty()) parts_ = reader_.read(buffer_size_);
     if (parts_.empty()) return false;
-    window_ = Window(parts_, seed_, number_, in_place_);
+    window_ = Window(parts_, seed_, number_, in_place_, batch_rows);
     parts_.clear();
     ++number_;
     return true;
@@ -244,6 +259,7 @@ class Shuffle final : public BlockStream {
   uint64_t seed_;
   uint64_t number_;
   bool in_place_;
+  std::optional<Device> target_;
   std::vector<DeviceArray> parts_;  // of the next window; kept where making it fails
   Window window_;
 };

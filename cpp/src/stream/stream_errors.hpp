@@ -1,11 +1,13 @@
 // Errors of streams as errno and text, as the C structs report them, and back.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <new>
 #include <string>
 
 #include "arrowdl/error.hpp"
+#include "util/fork.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 
@@ -39,6 +41,15 @@ int run_as_errno(std::string* text, const Body& body) noexcept {
   } catch (const std::exception& error) {
     return report(to_errno(ErrorKind::kRuntime), error.what(), text);
   }
+}
+
+/// Raises RuntimeError unless this process is the one in which `fork_count()` was `process`: the
+/// thread that reads the stream, or has it locked, is not in a forked child.
+inline void require_own_process(uint64_t process) {
+  if (process == fork_count()) return;
+  throw Error(ErrorKind::kRuntime,
+              "this stream is being read in another process, the one that was forked: make the "
+              "stream in the process that reads it");
 }
 
 ARROWDL_END_NAMESPACE

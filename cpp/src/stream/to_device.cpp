@@ -18,6 +18,7 @@ class CopyTo final : public ArrayStream {
       : ArrayStream(source->schema(), device.type), source_(std::move(source)), device_(device) {
     options_.pin = pin;
     options_.allocator = std::move(allocator);
+    if (pin) source_->gather_for(device);
   }
 
   DeviceArray next(int64_t max_rows) override {

@@ -1,4 +1,6 @@
-// Makes a stream of arrays that are in memory.
+// A stream of arrays in memory, and the arrays of a stream as one.
+#include "arrowdl/concatenate.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
 
@@ -40,6 +42,18 @@ class VectorStream final : public ArrayStream {
 };
 
 }  // namespace
+
+Chunks read_stream(ArrayStream& stream) {
+  Chunks chunks;
+  chunks.schema = stream.schema();
+  while (DeviceArray array = stream.next()) chunks.arrays.push_back(std::move(array));
+  return chunks;
+}
+
+DeviceArray gather(Chunks chunks) {
+  if (chunks.arrays.empty()) return make_empty(std::move(chunks.schema));
+  return concatenate(chunks.arrays);
+}
 
 void check_chunk(const ParsedSchema& schema, int32_t device_type, const DeviceArray& array,
                  std::size_t index) {

@@ -1,8 +1,5 @@
-// Copies host memory.
+// Copies bytes with several threads, and short pieces of bytes.
 #include "util/copy_bytes.hpp"
-
-#include <algorithm>
-#include <cstring>
 
 #include "util/parallel_for.hpp"
 

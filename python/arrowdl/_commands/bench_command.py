@@ -40,8 +40,8 @@ def main(arguments: Sequence[str]) -> int:
     if parsed.plot:
         _plot(results, parsed.plot)
     if parsed.json:
-        found = list(map(asdict, results))
-        report = {"source": parsed.source, "options": options, "results": found}
+        rows = list(map(asdict, results))
+        report = {"source": parsed.source, "options": options, "results": rows}
         print(json.dumps(report, indent=2))
     else:
         print(_show(results))

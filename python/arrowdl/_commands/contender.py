@@ -50,15 +50,10 @@ class Result:
     problem: str = ""  # why there are no numbers
     rates: dict[str, float] = field(default_factory=dict)  # in a second
 
-    def finish(self) -> None:
-        """Find the rates."""
-        for name in ("batches", "rows", "bytes"):
-            self.rates[name] = getattr(self, name) / self.seconds if self.seconds else 0.0
 
-
-def run_loader(given: Any, task: Task, result: Result) -> Pass:
+def run_loader(source: Any, task: Task, result: Result) -> Pass:
     """Return a pass of a Loader."""
-    loader = Loader(given, **task.options)
+    loader = Loader(source, **task.options)
 
     def read() -> Iterator[Batch]:
         before = loader.stats()
@@ -71,11 +66,11 @@ def run_loader(given: Any, task: Task, result: Result) -> Pass:
     return read
 
 
-def run_scan(given: Any, task: Task, result: Result) -> Pass:
+def run_scan(source: Any, task: Task, result: Result) -> Pass:
     """Return a pass of pyarrow's scanner, or of the library of a table."""
     columns = task.options.get("columns")
     scan: Callable[..., Iterator[pa.RecordBatch]]
-    scan = given.to_batches if hasattr(given, "to_batches") else _make_dataset(given).to_batches
+    scan = source.to_batches if hasattr(source, "to_batches") else _make_dataset(source).to_batches
 
     def read() -> Iterator[Batch]:
         for batch in scan(columns=columns):
@@ -84,7 +79,7 @@ def run_scan(given: Any, task: Task, result: Result) -> Pass:
     return read
 
 
-def run_torch(given: Any, task: Task, result: Result) -> Pass:
+def run_torch(source: Any, task: Task, result: Result) -> Pass:
     """Return a pass of a torch DataLoader, whose workers scan every n-th file in order.
 
     Columns of numbers, bools and lists of one length become tensors, others stay Arrow arrays.
@@ -93,10 +88,10 @@ def run_torch(given: Any, task: Task, result: Result) -> Pass:
 
     from arrowdl._commands.torch_rows import ScanDataset, becomes_tensor
 
-    if hasattr(given, "to_batches"):
+    if hasattr(source, "to_batches"):
         raise TypeError("files alone are scanned by the workers of a DataLoader")
     options = task.options
-    dataset = _make_dataset(given)
+    dataset = _make_dataset(source)
     columns = options.get("columns") or dataset.schema.names
     others = [name for name in columns if not becomes_tensor(dataset.schema.field(name).type)]
     if others:
@@ -115,12 +110,12 @@ def run_torch(given: Any, task: Task, result: Result) -> Pass:
 CONTENDERS = {"Loader": run_loader, "pyarrow scan": run_scan, "torch DataLoader": run_torch}
 
 
-def _make_dataset(given: Any) -> ds.Dataset:
+def _make_dataset(user_source: Any) -> ds.Dataset:
     """Return pyarrow's dataset of the files that a Loader finds."""
     import pyarrow.dataset as ds
 
     storage = Storage(memory_map=False)
-    source: Any = Loader(given, 1, framework="numpy", storage=storage)._source
+    source: Any = Loader(user_source, 1, framework="numpy", storage=storage)._source
     plan = source.files.make_plan()
     return ds.dataset(
         [file.path for file in plan.files],
@@ -134,10 +129,10 @@ def _make_dataset(given: Any) -> ds.Dataset:
 def measure(task: Task) -> Result:
     """Make two passes, and count the second."""
     result = Result(task.who)
-    given = open_named(task.source, task.kind)
+    source = open_named(task.source, task.kind)
     _warm_up(task)
     before, begin = _find_peak(), time.perf_counter()
-    read = CONTENDERS[task.who](given, task, result)
+    read = CONTENDERS[task.who](source, task, result)
     for _ in range(2):
         result.batches = result.rows = result.bytes = 0
         opened = time.perf_counter()
@@ -150,7 +145,8 @@ def measure(task: Task) -> Result:
         result.seconds = time.perf_counter() - opened
     after = _find_peak()
     result.peak_bytes = None if before is None or after is None else after - before
-    result.finish()
+    for name in ("batches", "rows", "bytes"):
+        result.rates[name] = getattr(result, name) / result.seconds if result.seconds else 0.0
     return result
 
 

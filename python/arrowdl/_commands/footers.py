@@ -8,6 +8,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from arrowdl.loader._files.footers import read_statistics
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class ColumnFacts:
         self.plain_bytes += chunk.total_uncompressed_size
         self.values += chunk.num_values
         self.has_dictionary &= chunk.has_dictionary_page
-        statistics = chunk.statistics
+        statistics = read_statistics(chunk)
         if "." in chunk.path_in_schema:  # empty lists count as nulls of their items
             self.nulls = self.bounds = None
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from statistics import median
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from arrowdl._commands.footers import ColumnFacts, Footers, read_footers
 from arrowdl._commands.text import align
 from arrowdl.loader import Loader
 from arrowdl.loader._look.batch_schema import describe_field, show
-from arrowdl.loader._look.explain import count_of, show_bytes
+from arrowdl.loader._look.explain import count_of, measure_files, show_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,10 +73,6 @@ class Inspection:
     columns: list[Column] = field(default_factory=list)
     advice: list[str] = field(default_factory=list)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the facts of JSON types, and dtypes."""
-        return asdict(self)
-
     def __str__(self) -> str:
         parts = ["\n".join(self._list_facts()), self._list_columns()]
         return "\n\n".join([*parts, "\n".join(f"- {text}" for text in self.advice)]).rstrip()
@@ -112,30 +108,18 @@ def _show_column(column: Column) -> tuple[str, ...]:
     return column.name, *texts, column.copied or "no", nulls, stored
 
 
-def inspect_source(given: Any, framework: Framework) -> Inspection:
-    """Open what a Loader takes, and read its metadata.
-
-    Raises what `Loader` raises.
-    """
-    source: Any = Loader(given, 1, framework=framework)._source
+def inspect_source(user_source: Any, framework: Framework) -> Inspection:
+    """Open what a Loader takes, and read its metadata."""
+    source: Any = Loader(user_source, 1, framework=framework)._source
     plan = _make_plan(source)
-    sizes = [stamp.size for stamp in source.files.list_stamps()]
-    known = [size for size in sizes if size is not None]
-    found = Inspection(
-        _name_kind(source, plan, bool(sizes)),
-        source.files.snapshot,
-        source.num_rows,
-        len(sizes),
-        sum(known) if known and len(known) == len(sizes) else None,
-        None,
-    )
-    footers = None
-    if plan is not None:
-        footers = _measure_groups(found, plan, source)
+    files, size = measure_files(source)
+    kind = _name_kind(source, plan, files > 0)
+    inspection = Inspection(kind, source.files.snapshot, source.num_rows, files, size, None)
+    footers = None if plan is None else _measure_groups(inspection, plan, source)
     facts: Mapping[str, ColumnFacts] = {} if footers is None else footers.columns
     for one in _list_fields(source, plan):
-        found.columns.append(_describe_column(one, framework, facts.get(one.name), source))
-    return found
+        inspection.columns.append(_describe_column(one, framework, facts.get(one.name), source))
+    return inspection
 
 
 def _make_plan(source: Any) -> FilePlan | None:
@@ -155,19 +139,19 @@ def _name_kind(source: Any, plan: FilePlan | None, has_files: bool) -> str:
     return type(source).__name__.removesuffix("Source")
 
 
-def _measure_groups(found: Inspection, plan: FilePlan, source: Any) -> Footers | None:
+def _measure_groups(inspection: Inspection, plan: FilePlan, source: Any) -> Footers | None:
     """Add the row groups of files, and return their footers if they are of Parquet."""
     rows = [rows for file in plan.files for rows in file.rows]
-    found.row_groups = len(rows)
+    inspection.row_groups = len(rows)
     if rows:
-        found.group_rows = Spread.measure(rows)
+        inspection.group_rows = Spread.measure(rows)
     if plan.format != "parquet" or not plan.files:
         return None
     filesystem = source.scanner.dataset.filesystem
     footers = read_footers(filesystem, [file.path for file in plan.files])
-    found.files_read, found.codecs = footers.files, footers.codecs
+    inspection.files_read, inspection.codecs = footers.files, footers.codecs
     if footers.group_bytes:
-        found.group_bytes = Spread.measure(footers.group_bytes)
+        inspection.group_bytes = Spread.measure(footers.group_bytes)
     return footers
 
 
@@ -203,9 +187,8 @@ def _why_copied(of: pa.Field, source: Any) -> str:
         return "bits are unpacked"
     if types.is_run_end_encoded(kind):
         return "run ends are decoded"
-    if any(is_view(kind) for is_view in (types.is_string_view, types.is_binary_view)):
-        return "views are gathered"
-    if types.is_list_view(kind) or types.is_large_list_view(kind):
+    views = (types.is_string_view, types.is_binary_view, types.is_list_view)
+    if any(is_view(kind) for is_view in (*views, types.is_large_list_view)):
         return "views are gathered"
     if source.is_shared and not source.files.list_stamps():
         return "batches may be written to"

@@ -37,11 +37,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 
 
 def open_named(names: list[str], kind: str | None) -> Any:
-    """Return what a Loader takes for names.
-
-    Raises ValueError if several names are given and one is a table; ModuleNotFoundError if the
-    library that reads it is not installed.
-    """
+    """Return what a Loader takes for names."""
     kinds = [kind or find_kind(name) for name in names]
     tables = [(name, found) for name, found in zip(names, kinds, strict=True) if found]
     if not tables:
@@ -71,10 +67,6 @@ def _list_metadata(folder: str) -> list[str]:
     return sorted(glob.glob(pattern), key=lambda path: (os.path.getmtime(path), path))
 
 
-def _open_delta(name: str) -> Any:
-    return _import("delta").DeltaTable(name)
-
-
 def _open_iceberg(name: str) -> Any:
     _import("iceberg")
     table = importlib.import_module("pyiceberg.table")
@@ -82,14 +74,10 @@ def _open_iceberg(name: str) -> Any:
     return table.StaticTable.from_metadata(path)
 
 
-def _open_lance(name: str) -> Any:
-    return _import("lance").dataset(name)
-
-
 _OPENERS: dict[str, Callable[[str], Any]] = {
-    "delta": _open_delta,
+    "delta": lambda name: _import("delta").DeltaTable(name),
     "iceberg": _open_iceberg,
-    "lance": _open_lance,
+    "lance": lambda name: _import("lance").dataset(name),
 }
 
 

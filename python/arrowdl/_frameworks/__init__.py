@@ -11,10 +11,7 @@ from arrowdl._frameworks.interface import Framework
 
 
 def load(name: str) -> Framework:
-    """Return the framework of the module `name` ("torch", "jax" or "numpy"), which imports it.
-
-    Raises ImportError if the framework is not installed.
-    """
+    """Return the framework of the module `name` ("torch", "jax" or "numpy"), which imports it."""
     framework: Framework = import_module(f"arrowdl._frameworks.{name}").FRAMEWORK
     return framework
 
@@ -28,8 +25,8 @@ def find_device(device: Any) -> tuple[str, int]:
     device type.
     """
     name = "jax" if hasattr(device, "platform") else "torch"
-    found: tuple[str, int] = import_module(f"arrowdl._frameworks.{name}").find_device(device)
-    return found
+    device_id: tuple[str, int] = import_module(f"arrowdl._frameworks.{name}").find_device(device)
+    return device_id
 
 
 def find_current(
@@ -40,25 +37,25 @@ def find_current(
     framework: str = "",
 ) -> int:
     """Return the id of the current device of a type, for a name such as "cuda" without an index."""
-    if framework == "jax" and (found := _find_current_of_jax(name)) is not None:
-        return found
+    if framework == "jax" and (device_id := _find_current_of_jax(name)) is not None:
+        return device_id
     if name == "oneapi":
-        found = _find_current_of_xpu()
-        return 0 if found is None else found
+        device_id = _find_current_of_xpu()
+        return 0 if device_id is None else device_id
     torch = find_torch(name)
     if torch is not None:
         return int(torch.cuda.current_device())
     if driver is not None:
         return driver
-    found = _find_current_of_jax(name)
-    return 0 if found is None else found
+    device_id = _find_current_of_jax(name)
+    return 0 if device_id is None else device_id
 
 
 def _find_current_of_jax(name: str) -> int | None:
     if "jax" not in sys.modules or not hasattr(sys.modules["jax"], "local_devices"):
         return None
-    found: int | None = import_module("arrowdl._frameworks.jax").find_current(name)
-    return found
+    device_id: int | None = import_module("arrowdl._frameworks.jax").find_current(name)
+    return device_id
 
 
 def _find_current_of_xpu() -> int | None:

@@ -30,8 +30,8 @@ def allocate_by_torch(name: str, index: int, nbytes: int, stream: int) -> Alloca
     """Allocate by torch. Where torch has the functions of C for it, core calls them next time."""
     import torch
 
-    own = _find_stream_of_torch(stream, index)
-    with torch.cuda.stream(own):
+    torch_stream = _find_stream_of_torch(stream, index)
+    with torch.cuda.stream(torch_stream):
         memory = torch.empty(nbytes, dtype=torch.uint8, device=torch.device("cuda", index))
     return memory.data_ptr(), memory, stream
 

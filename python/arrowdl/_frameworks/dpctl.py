@@ -10,9 +10,6 @@ def find_work(interface: dict[str, Any]) -> tuple[Any, int]:
     """Return the queue that a ``__sycl_usm_array_interface__`` names, and its device's id.
 
     For a context, a device or a filter string, dpctl makes a new queue, which has no work.
-
-    Raises BufferError if dpctl cannot be imported, does not find the memory, or finds it in a
-    context other than the default one of its device.
     """
     dpctl = _import_dpctl()
     syclobj = interface["syclobj"]
@@ -40,10 +37,7 @@ def find_work(interface: dict[str, Any]) -> tuple[Any, int]:
 
 
 def find_queue(device_id: int) -> Any:
-    """Return dpctl's default queue of a device.
-
-    Raises BufferError if dpctl cannot be imported, or has no such device.
-    """
+    """Return dpctl's default queue of a device."""
     dpctl = _import_dpctl()
     devices = dpctl.get_devices()
     if device_id >= len(devices):

@@ -21,7 +21,14 @@ def find_device(device: jax.Device) -> tuple[str, int]:
             f"Arrow and DLPack have no device type for {device!r}, of the platform {name!r}: "
             "supported are cpu, cuda, rocm and metal"
         )
-    return name, device.local_hardware_id or 0
+    index = device.local_hardware_id or 0
+    if name == "cpu" and index:  # from_dlpack() would use the first
+        raise BufferError(
+            f"{device!r} is not the first CPU of JAX, and Arrow and DLPack know one CPU: call "
+            "jax.device_put(tensors, device), or give a Loader "
+            "device=jax.sharding.SingleDeviceSharding(device)"
+        )
+    return name, index
 
 
 def find_current(name: str) -> int | None:
@@ -36,8 +43,8 @@ def find_current(name: str) -> int | None:
     except RuntimeError:  # JAX has no GPU
         return None
     for device in devices:
-        found, index = find_device(device)
-        if found == name:
+        jax_device, index = find_device(device)
+        if jax_device == name:
             return index
     return None
 

@@ -25,7 +25,7 @@ _probes: dict[Any, tuple[Any, Any]] = {}
 
 
 def _find_device(type: int, index: int) -> Any:
-    """Return the `jax.Device`, or None. Does not make JAX start its backends."""
+    """Return the `jax.Device`; None if there is none, or JAX has not started its backends."""
     # No public function tells whether backends are initialized. Another thread may be in the middle
     # of importing JAX.
     xla_bridge: Any = sys.modules.get("jax._src.xla_bridge")
@@ -46,14 +46,14 @@ def is_stream(type: int, index: int, stream: int) -> bool:
         return False
     import jax
 
-    known = _streams.get(device, set())
+    streams = _streams.get(device, set())
     try:
-        if device.get_stream_for_external_ready_events() not in known:  # at first, a new client
-            known = {device.get_stream_for_external_ready_events() for _ in range(_MAX_STREAMS)}
+        if device.get_stream_for_external_ready_events() not in streams:  # at first, a new client
+            streams = {device.get_stream_for_external_ready_events() for _ in range(_MAX_STREAMS)}
     except jax.errors.JaxRuntimeError:  # UNIMPLEMENTED: JAX passes no stream then
         return False
-    _streams[device] = known
-    return stream in known
+    _streams[device] = streams
+    return stream in streams
 
 
 def order_after_compute(type: int, index: int, stream: int) -> None:

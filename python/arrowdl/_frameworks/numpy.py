@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 def to_array(array: DeviceArray, dtype: Any, copy: bool | None) -> Any:
-    """`DeviceArray.__array__`: numpy's protocol, with its meaning of `copy`.
-
-    Raises ValueError if ``copy=False``, and a copy is needed. Raises TypeError if the CPU cannot
-    read the memory. Raises BufferError if the array has nulls, or numpy has no such type.
-    """
+    """`DeviceArray.__array__`: numpy's protocol, with its meaning of `copy`."""
     device = array.device
     if not _core.is_host_readable(device):
         raise TypeError(

@@ -24,10 +24,7 @@ def get_part(
     name: str,  # the attribute
     what: str,  # what `owner` should be ("frame", "column" or "buffer"), for the error
 ) -> Any:
-    """Return an attribute of a frame, column or buffer.
-
-    Raises TypeError if `owner` has no such attribute.
-    """
+    """Return an attribute of a frame, column or buffer."""
     try:
         return getattr(owner, name)
     except AttributeError as error:

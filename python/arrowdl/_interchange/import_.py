@@ -35,6 +35,7 @@ from arrowdl._interchange.protocol import (
     find_time_bits,
     name_device,
 )
+from arrowdl._libraries import annotate
 
 _BYTE_ORDERS = {NATIVE, "|", "<" if sys.byteorder == "little" else ">"}
 _STRUCT_CODES = {
@@ -72,6 +73,9 @@ def from_dataframe(
         if allow_copy:
             raise
         raise BufferError(f"copy=False: the frame needs a copy: {error}") from error
+    except TypeError as error:
+        annotate(error, "__dataframe__", frame)
+        raise
     array = _join(arrays, allow_copy)
     _warn_of_metadata(exchange, len(array))
     return array
@@ -140,6 +144,11 @@ def _take_whole(column: Any, allow_copy: bool) -> _core.DeviceArray:
     buffers = read_buffers(column)
     window = read_window(column)
     null = read_null(column, dtype)
+    if null[0] == Null.NON_NULLABLE and read_null_count(column):  # as of modin's from_arrow
+        raise ValueError(
+            f"describe_null is NON_NULLABLE, and null_count is {read_null_count(column)}: what its "
+            "dtype says may not be what its memory holds"
+        )
     mask = _find_mask(column, null[0], buffers["validity"])
     is_arrows = null == (Null.USE_BITMASK, 0)
     bitmap = _take_buffer(mask, "uint8") if mask is not None and is_arrows else None
@@ -183,9 +192,9 @@ def _find_format(dtype: Dtype) -> tuple[str, str]:
     """Return the Arrow format and the name of the element type."""
     # For numbers, only kind and bits count: pandas 3 writes "S" for the int16 of its Arrow columns.
     kind, bits, format, _ = dtype
-    for known, description in NUMBERS.items():
+    for number, description in NUMBERS.items():
         if description == (kind, bits):
-            return known, f"{_NAMES[description[0]]}{bits}"
+            return number, f"{_NAMES[description[0]]}{bits}"
     if kind == Kind.BOOL and bits in (1, 8):
         return ("b", "uint8") if bits == 1 else ("bool8", "bool")
     if kind == Kind.DATETIME:

@@ -35,16 +35,24 @@ def map(
     stack: bool | Mapping[str, Sequence[str]] | None = None,
     layout: Any = "auto",
     bool_as: Any = "bits",
+    extensions: bool = True,
 ) -> _core.DeviceStream:
     """Return the stream that `DeviceStream.map` describes."""
-    known = _list_columns(stream.schema)
-    fed = columns if isinstance(columns, str) else _read_columns("columns", columns, known)
-    kept = _read_columns("keep", keep, known)
+    column_names = _list_columns(stream.schema)
+    fed = columns if isinstance(columns, str) else _read_columns("columns", columns, column_names)
+    copied_names = _read_columns("keep", keep, column_names)
     options = _core.ColumnOptions(nulls, ragged, dtype, stack)
-    _check_feed(framework, fed, known, options)
+    _check_feed(framework, fed, column_names, options)
     is_written = require_bool("writable", writable)
     template = None if schema is None else make_empty(schema)
-    results = _read_results(names, schema, layout, bool_as, copy=is_written)
+    tensors = {"layout": layout, "bool_as": bool_as, "extensions": extensions}
+    _core.to_arrow_device(bytes(1), **tensors)  # checks the options
+    results = ResultOptions(
+        names=names if isinstance(names, str) else _read_names("names", names, ()),
+        copy=is_written,
+        tensors=tensors,
+        types=_list_types(schema),
+    )
     feed = Feed(
         stream=stream,
         columns=fed,
@@ -57,14 +65,14 @@ def map(
     work = Work(
         source=stream.schema,
         feed=feed,
-        keep=kept,
+        keep=copied_names,
         model=Model(require_function("map", model), results),
-        results=ResultSchema(kept, template),
+        results=ResultSchema(copied_names, template),
         depth=require_int("prefetch", prefetch, 0),
         output=output,
         output_type=stream.device_type if output is None else output.type,
     )
-    return _core.open_later(Opener(work, _select(stream, [*kept, *feed.names], batch_size)))
+    return _core.open_later(Opener(work, _select(stream, [*copied_names, *feed.names], batch_size)))
 
 
 def _list_columns(schema: _core.Schema) -> list[str]:
@@ -81,22 +89,19 @@ def _select(
 ) -> _core.DeviceStream:
     """Return the columns of `names` in the order of the stream, in batches."""
     rows = None if batch_size is None else require_int("batch_size", batch_size, 1)
-    arrays = stream.select([own.name for own in stream.schema.children if own.name in names])
+    arrays = stream.select([field.name for field in stream.schema.children if field.name in names])
     return arrays if rows is None else arrays.rebatch(rows)
 
 
 def _check_feed(
-    framework: str,
-    fed: str | list[str],
-    known: list[str],
-    options: _core.ColumnOptions,
+    framework: str, fed: str | list[str], column_names: list[str], options: _core.ColumnOptions
 ) -> None:
     """Raise ValueError if the tensors that are asked for cannot be made of the columns."""
     if framework not in CONVERTERS:
         raise ValueError(f"framework={framework!r}: expected one of {', '.join(CONVERTERS)}")
     if isinstance(fed, str):
-        _require_known("columns", [fed], known)
-    options.check_names(known)
+        _require_columns("columns", [fed], column_names)
+    options.check_names(column_names)
     if isinstance(fed, str) and (options.stacks or options.has_names):
         raise ValueError(
             f"columns={fed!r} is one tensor, without stack= and options by name: give "
@@ -108,22 +113,11 @@ def _read_device(device: Any, framework: str) -> _core.Device | None:
     return None if device is None else _core.read_device(device, framework)
 
 
-def _read_results(
-    names: str | Sequence[str], schema: Any, layout: Any, bool_as: Any, *, copy: bool
-) -> ResultOptions:
-    _core.to_arrow_device(bytes(1), layout=layout, bool_as=bool_as)  # checks the options
-    return ResultOptions(
-        names=names if isinstance(names, str) else _read_names("names", names, ()),
-        copy=copy,
-        layout=layout,
-        bool_as=bool_as,
-        types=_list_types(schema),
-    )
-
-
-def _read_columns(option: str, names: Sequence[str] | None, known: Sequence[str]) -> list[str]:
-    read = _read_names(option, names, known)
-    _require_known(option, read, known)
+def _read_columns(
+    option: str, names: Sequence[str] | None, column_names: Sequence[str]
+) -> list[str]:
+    read = _read_names(option, names, column_names)
+    _require_columns(option, read, column_names)
     return read
 
 
@@ -143,12 +137,12 @@ def _read_names(option: str, names: Sequence[str] | None, default: Sequence[str]
     return read
 
 
-def _require_known(option: str, names: Sequence[str], known: Sequence[str]) -> None:
+def _require_columns(option: str, names: Sequence[str], column_names: Sequence[str]) -> None:
     for name in names:
-        if known.count(name) != 1:
+        if column_names.count(name) != 1:
             raise ValueError(
-                f'{option}= names "{name}", and the columns are {known}: a name is that of one '
-                "column"
+                f'{option}= names "{name}", and the columns are {column_names}: '
+                "a name is that of one column"
             )
 
 
@@ -160,4 +154,4 @@ def _list_types(schema: Any) -> dict[str, Any]:
         import pyarrow as pa
     except ImportError:  # lists need it, and tensors do not
         return {}
-    return {own.name: own.type for own in pa.schema(schema)}
+    return {field.name: field.type for field in pa.schema(schema)}

@@ -34,7 +34,7 @@ class Feed:
         to_host = device is None or _core.is_host_readable(device)
         schemas = [child for child in stream.schema.children if child.name in self.names]
         reads_on_host = options.stacks or options.casts
-        can_convert = not reads_on_host and all(can_convert_on_device(own) for own in schemas)
+        can_convert = not reads_on_host and all(can_convert_on_device(schema) for schema in schemas)
         self._is_packed = on_host and not to_host and not can_convert
         access: dict[str, Any] = {}
         if is_written and not self._is_packed:
@@ -48,17 +48,17 @@ class Feed:
         else:
             part = _core.make_struct(self.names, [array.field(name) for name in self.names])
         if self._is_packed:
-            message = pack(self._convert(part), len(array), (0, 0)).to(self.device)
-            return partial(Message.read, message)
+            message = pack(self._convert(part), len(array), (0, 0), self.device)
+            return partial(Message.read, message.to(self.device))
         if self.device is not None:
             part = part.to(self.device)
         if self._is_ahead:
-            return _Made(self._convert(part))
+            return _ConvertedTensor(self._convert(part))
         return partial(self._convert, part)
 
 
 @dataclass
-class _Made:
+class _ConvertedTensor:
     """Gives tensors away, so that the model has the only reference."""
 
     tensors: Any

@@ -26,10 +26,10 @@ class Model(NamedTuple):
     def run_here(self, read: Callable[[], Any], rows: int) -> dict[str, _core.DeviceArray]:
         """The same, in a thread that has gradients off."""
         try:
-            made = self.function(read())
+            output = self.function(read())
         except StopIteration as error:  # it would end the stream
             raise RuntimeError("the model raised StopIteration") from error
-        return read_results(made, rows, self.results)
+        return read_results(output, rows, self.results)
 
 
 def _no_grad() -> AbstractContextManager[Any]:

@@ -27,20 +27,15 @@ class ResultOptions:
 
     names: str | list[str]  # of one tensor, or of those of a tuple
     copy: bool  # copy the tensors: the model may write to their memory again
-    layout: Any  # see `to_arrow_device`
-    bool_as: Any
+    tensors: dict[str, Any]  # options of `to_arrow_device`
     # of lists of Python values, by column: those that are known. The first list adds its own
     types: dict[str, Any]
 
 
-def read_results(made: Any, rows: int, options: ResultOptions) -> dict[str, _core.DeviceArray]:
-    """Return the columns that a model made for a batch.
-
-    Raises TypeError if `made` is not a tensor, and has no tensors. Raises ValueError if a column
-    has another number of rows. Raises BufferError if Arrow cannot represent a tensor.
-    """
+def read_results(output: Any, rows: int, options: ResultOptions) -> dict[str, _core.DeviceArray]:
+    """Return the columns that a model made for a batch."""
     columns = {}
-    for name, value in _name_values(made, rows, options.names).items():
+    for name, value in _name_values(output, rows, options.names).items():
         if not isinstance(name, str):
             raise TypeError(f"the model returned the key {name!r}: columns are named by str")
         try:
@@ -59,27 +54,27 @@ def read_results(made: Any, rows: int, options: ResultOptions) -> dict[str, _cor
     return columns
 
 
-def _name_values(made: Any, rows: int, names: str | list[str]) -> Mapping[Any, Any]:
-    if isinstance(names, str) and _find_library(type(made)):  # type: ignore[arg-type]
-        return {names: made}
-    if isinstance(made, Mapping) or (hasattr(made, "keys") and hasattr(made, "items")):
-        return dict(made.items())
-    if hasattr(made, "_asdict"):  # a named tuple
-        return dict(made._asdict())
-    if _is_arrow(made):
-        column = _core.from_arrow(made)
+def _name_values(output: Any, rows: int, names: str | list[str]) -> Mapping[Any, Any]:
+    if isinstance(names, str) and _find_library(type(output)):  # type: ignore[arg-type]
+        return {names: output}
+    if isinstance(output, Mapping) or (hasattr(output, "keys") and hasattr(output, "items")):
+        return dict(output.items())
+    if hasattr(output, "_asdict"):  # a named tuple
+        return dict(output._asdict())
+    if _is_arrow(output):
+        column = _core.from_arrow(output)
         if column.schema.format == "+s":
             return {name: column.field(i) for i, name in enumerate(column.field_names)}
-    if not isinstance(made, tuple) or (isinstance(names, str) and _is_ragged(made, rows)):
-        made = (made,)
+    if not isinstance(output, tuple) or (isinstance(names, str) and _is_ragged(output, rows)):
+        output = (output,)
     if isinstance(names, str):
         names = [names]
-    if len(made) != len(names):
+    if len(output) != len(names):
         raise ValueError(
-            f"the model returned {len(made)} tensors, and names={names!r} has {len(names)}: give a "
-            "name to each, or return a dict of tensors by column name"
+            f"the model returned {len(output)} tensors, and names={names!r} has {len(names)}: "
+            "give a name to each, or return a dict of tensors by column name"
         )
-    return dict(zip(names, made, strict=True))
+    return dict(zip(names, output, strict=True))
 
 
 @lru_cache(maxsize=64)
@@ -111,7 +106,10 @@ def _read_column(name: str, value: Any, rows: int, options: ResultOptions) -> _c
         return _read_torch(value, options)
     if not library:
         if _is_arrow(value):
-            return _copy(_core.from_arrow(value), options)
+            column = _core.from_arrow(value)
+            if not options.tensors["extensions"]:
+                column = _core.to_arrow_device(column, extensions=False)
+            return _copy(column, options)
         if isinstance(value, list):
             return _read_list(name, value, options)
         if isinstance(value, tuple):
@@ -138,8 +136,8 @@ def _read_tensor(value: Any, options: ResultOptions) -> _core.DeviceArray:
         _refuse_scalar()
     if library == "jax":  # JAX's arrays are immutable
         return _convert(value, options)
-    made = _convert(value, options, copy=options.copy or None)
-    return made if library == "numpy" else _settle(made, options)
+    tensor = _convert(value, options, copy=options.copy or None)
+    return tensor if library == "numpy" else _settle(tensor, options)
 
 
 def _read_torch(value: Any, options: ResultOptions) -> _core.DeviceArray:
@@ -158,7 +156,7 @@ def _read_torch(value: Any, options: ResultOptions) -> _core.DeviceArray:
 
 
 def _convert(value: Any, options: ResultOptions, copy: bool | None = None) -> _core.DeviceArray:
-    return _core.to_arrow_device(value, copy=copy, layout=options.layout, bool_as=options.bool_as)
+    return _core.to_arrow_device(value, copy=copy, **options.tensors)
 
 
 def _copy(column: _core.DeviceArray, options: ResultOptions) -> _core.DeviceArray:
@@ -202,7 +200,7 @@ def _read_list(name: str, values: Sequence[Any], options: ResultOptions) -> _cor
 def _make_array(name: str, values: Any, options: ResultOptions) -> _core.DeviceArray:
     import pyarrow as pa
 
-    made = pa.array(values, options.types.get(name))
-    if not pa.types.is_null(made.type):
-        options.types.setdefault(name, made.type)
-    return _core.from_arrow(made)
+    array = pa.array(values, options.types.get(name))
+    if not pa.types.is_null(array.type):
+        options.types.setdefault(name, array.type)
+    return _core.from_arrow(array)

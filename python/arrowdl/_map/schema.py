@@ -14,10 +14,10 @@ _CPU = 1
 class ResultSchema:
     """The model's columns: those of ``schema=`` (with casts), or of the first batch."""
 
-    def __init__(self, kept: Sequence[str], template: _core.DeviceArray | None) -> None:
-        self._kept = kept
+    def __init__(self, copied_names: Sequence[str], template: _core.DeviceArray | None) -> None:
+        self._copied_names = copied_names
         self._types: dict[str, str] = {}
-        self._known_by = ""
+        self._earlier = ""
         self._schemas: dict[str, _core.Schema] = {}
         self._casts = template is not None
         self.template = template
@@ -27,19 +27,16 @@ class ResultSchema:
     def check(
         self, columns: dict[str, _core.DeviceArray], start: int, end: int
     ) -> dict[str, _core.DeviceArray]:
-        """Return the columns in the order of the first batch or of the schema, cast to that.
-
-        Raises ValueError if they have other names or types, or the name of one that is kept.
-        """
+        """Return the columns in the order of the first batch or of the schema, cast to that."""
         if not self._types:
             self._set(columns, f"those of rows {start} to {end - 1} are")
             return columns
         if columns.keys() != self._types.keys():
             raise ValueError(
-                f"the model returned the columns {sorted(columns)}, and {self._known_by} "
+                f"the model returned the columns {sorted(columns)}, and {self._earlier} "
                 f"{sorted(self._types)}: a stream has one schema"
             )
-        made = {}
+        types = {}
         for name, kind in self._types.items():
             column = columns[name]
             if self._casts and column.type != kind:
@@ -50,24 +47,24 @@ class ResultSchema:
                     raise
             if column.type != kind:
                 raise ValueError(
-                    f'the model returned {columns[name].type} for "{name}", and {self._known_by} '
+                    f'the model returned {columns[name].type} for "{name}", and {self._earlier} '
                     f"{kind}: a stream has one schema, return one type (a list if the rows have "
                     "several lengths)"
                 )
-            made[name] = column
-        return made
+            types[name] = column
+        return types
 
-    def _set(self, columns: Mapping[str, _core.DeviceArray], known_by: str) -> None:
+    def _set(self, columns: Mapping[str, _core.DeviceArray], earlier: str) -> None:
         """Require columns of these names and types from now on."""
         for name, column in columns.items():
-            if name in self._kept:
+            if name in self._copied_names:
                 raise ValueError(
                     f'the model makes a column "{name}", and the stream has one that is kept: name '
                     "it otherwise, or list the columns to keep in keep="
                 )
             self._types[name] = column.type
             self._schemas[name] = column.schema
-        self._known_by = known_by
+        self._earlier = earlier
 
 
 @dataclass
@@ -82,10 +79,7 @@ class _Cast:
 
 
 def make_empty(schema: Any) -> _core.DeviceArray:
-    """Return a struct without rows.
-
-    Raises TypeError or ValueError if `schema` is not an Arrow schema of columns.
-    """
+    """Return a struct without rows."""
     if not hasattr(schema, "__arrow_c_schema__"):
         raise TypeError(
             f"schema={schema!r}: give an Arrow schema of the columns that the model makes, such as "

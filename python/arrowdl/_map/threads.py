@@ -86,7 +86,7 @@ class Work:
                 note = _NoteRows(start, rows)
                 with note:
                     read = self.feed(array)
-                batches.append(_Batch(note, array.device, self.select_kept(array), read))
+                batches.append(_Batch(note, array.device, self.select_copied(array), read))
                 del read
                 start += rows
                 del array
@@ -133,8 +133,8 @@ class Work:
         columns = self.results.check(result.columns, batch.note.start, batch.note.end)
         target = batch.device if self.output is None else self.output
         copied = _copy_all(columns, target)
-        kept = [part if part.device == target else part.to(target) for part in batch.kept]
-        return _core.make_struct([*self.keep, *copied], [*kept, *copied.values()])
+        stream_columns = [part if part.device == target else part.to(target) for part in batch.kept]
+        return _core.make_struct([*self.keep, *copied], [*stream_columns, *copied.values()])
 
     def make_empty(self) -> _core.DeviceArray:
         """Call the model with a batch without rows; return what a stream of its type has.
@@ -150,10 +150,10 @@ class Work:
                 "returned. Give map() schema=, the columns that the model makes"
             )
             raise
-        batch = _Batch(_NoteRows(0, 0), array.device, self.select_kept(array))
+        batch = _Batch(_NoteRows(0, 0), array.device, self.select_copied(array))
         return self.make_struct(_Result(batch, columns))
 
-    def select_kept(self, array: _core.DeviceArray) -> list[_core.DeviceArray]:
+    def select_copied(self, array: _core.DeviceArray) -> list[_core.DeviceArray]:
         """Return the columns of a batch that are kept."""
         return [array.field(name) for name in self.keep]
 
@@ -187,16 +187,16 @@ class Opener:
         token = _core.to_arrow_device(bytes(1))
         fed = _read_ahead(work.feed_batches(arrays, batches, token), token.schema, work.depth)
         ran = work.call_model(fed, batches, results)
-        made = work.join(_read_ahead(ran, token.schema, work.depth), results)
+        results_read = work.join(_read_ahead(ran, token.schema, work.depth), results)
         if (template := work.results.template) is not None:
-            kept = work.select_kept(make_empty(work.source))
-            own = split(template)
-            schema = _core.make_struct([*work.keep, *own], [*kept, *own.values()]).schema
-            return _core.read_arrays(made, schema, work.output_type)
-        first = next(made, None)
+            kept = work.select_copied(make_empty(work.source))
+            columns = split(template)
+            schema = _core.make_struct([*work.keep, *columns], [*kept, *columns.values()]).schema
+            return _core.read_arrays(results_read, schema, work.output_type)
+        first = next(results_read, None)
         if first is None:
             return _core.read_arrays(iter(()), work.make_empty().schema, work.output_type)
-        return _core.read_arrays(chain([first], made), first.schema, work.output_type)
+        return _core.read_arrays(chain([first], results_read), first.schema, work.output_type)
 
 
 def _read_ahead(

@@ -3,6 +3,7 @@
 Its layers are in python/README.md.
 """
 
+from arrowdl.loader._audio.audio import Audio
 from arrowdl.loader._files.file_plan import FilePlan
 from arrowdl.loader._images.image import Image
 from arrowdl.loader._loader import Loader
@@ -25,6 +26,7 @@ from arrowdl.loader._stats import Stats
 from arrowdl.loader._text.tokenize import Tokenize
 
 __all__ = [
+    "Audio",
     "BatchSchema",
     "Buckets",
     "Explanation",

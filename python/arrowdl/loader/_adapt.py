@@ -82,11 +82,11 @@ class AdaptedReader(EpochReader):
 
     def _with_step(self, step: Step) -> Self:
         """Return a Loader at the same position that calls one step more."""
-        made = copy.copy(self)
+        loader = copy.copy(self)
         functions = self._options.functions
         functions = replace(functions, chain=(*functions.chain, step))
-        made._use(self._pipeline.with_options(replace(self._options, functions=functions)))
-        return made
+        loader._use(self._pipeline.with_options(replace(self._options, functions=functions)))
+        return loader
 
     def torch_dataset(self, *, valid_rows: bool = False) -> IterableDataset[Any]:
         """Return an ``IterableDataset`` of whole batches, for ``DataLoader(batch_size=None)``.

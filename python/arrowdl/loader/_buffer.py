@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import NamedTuple
 
 from arrowdl.loader._options.options import Options
 from arrowdl.loader._sources.base import Source
-from arrowdl.loader._sources.row_bytes import BUFFER_TEXT, LANES, count_buffer_rows, count_lanes
+from arrowdl.loader._sources.row_bytes import (
+    BUFFER_BYTES,
+    BUFFER_TEXT,
+    LANES,
+    count_buffer_rows,
+    count_lanes,
+)
 
 _log = logging.getLogger("arrowdl.loader")
 
 
 def settle_buffer(source: Source, options: Options) -> Options:
-    """Return the options with the rows that ``Shuffle("auto")`` means.
+    """Return the options with the rows that ``Shuffle("auto")`` means, or that a number becomes.
 
     For a stream, the number is known when it is read.
     """
     buffers = options.shuffle or options.sizes.bucket_by is not None
     if options.buffer_size != "auto" or not buffers:
-        return options
+        return _widen(source, options)
     row_bytes = source.estimate_row_bytes()
     if row_bytes is None:
         return options
@@ -28,6 +35,20 @@ def settle_buffer(source: Source, options: Options) -> Options:
         held = source.measure_held()
         rows = count_buffer_rows(row_bytes, count_lanes(held, 0) * held.unit)
     return options.with_buffer(rows)
+
+
+def _widen(source: Source, options: Options) -> Options:
+    """Return the options with all rows, if they fit and lanes would be in all units at any time."""
+    # There, lanes decode each unit several times, and each rank most of all units.
+    sizes, members = options.sizes, source.list_members()
+    # The windows of Buckets are as long as the buffer.
+    if not options.shuffle or sizes.bucket_by is not None or source.schedule or not members:
+        return options
+    ((_, member),) = members
+    are_few = sum(rows > 0 for rows in member.units) * (sizes.splits or 1) <= LANES
+    if are_few and 0 < member.measure_held().row * member.num_rows <= BUFFER_BYTES:
+        return replace(options, buffer_size=max(options.buffer_rows, member.num_rows))
+    return options
 
 
 class Mixing(NamedTuple):
@@ -43,10 +64,10 @@ class Mixing(NamedTuple):
 def find_mixing(source: Source, options: Options) -> Mixing | None:
     """Return how a shuffle mixes its largest source; None if each buffer holds all rows."""
     buffers = source.list_buffers(options.count_shuffled_rows(source.num_rows or 0))
-    small = [own for own in buffers if own[2] < own[1].num_rows]
+    small = [buffer for buffer in buffers if buffer[2] < buffer[1].num_rows]
     if not small:
         return None
-    name, largest, size = max(small, key=lambda own: own[1].num_rows)
+    name, largest, size = max(small, key=lambda buffer: buffer[1].num_rows)
     rows, units = largest.num_rows, sum(count > 0 for count in largest.units)
     return Mixing(name, size, rows, min(units, max(LANES, size * units // rows)), units)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import operator
 from collections.abc import Callable, Sequence
 from numbers import Real
@@ -70,7 +71,7 @@ def require_names(name: str, value: Any) -> Sequence[str]:
     Raises TypeError if it is not a sequence of strings, or a single one.
     """
     is_list = isinstance(value, Sequence) and not isinstance(value, str)
-    if not is_list or not all(isinstance(own, str) for own in value):
+    if not is_list or not all(isinstance(item, str) for item in value):
         raise TypeError(f"{name}={value!r}: give a list of names")
     return cast("Sequence[str]", value)
 
@@ -110,3 +111,13 @@ def require_instance(
     if not isinstance(value, kind):
         raise TypeError(f"{name}={value!r}: expected {others}arrowdl.{kind.__name__}(...)")
     return value
+
+
+def require_installed(kind: str, **modules: str) -> None:
+    """Raise ImportError unless libraries are installed, by the names that pip knows them by."""
+    for name, module in modules.items():
+        if importlib.util.find_spec(module) is None:
+            needed = " ".join(modules)
+            raise ImportError(
+                f"arrowdl.{kind} needs {name}, which is not installed: pip install {needed}"
+            )

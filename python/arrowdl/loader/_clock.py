@@ -83,11 +83,11 @@ class Clock:
 
     def time(self, items: Iterable[T]) -> Iterator[T]:
         """Yield `items`, and note the time to make each as decoding."""
-        found = iter(items)
+        iterator = iter(items)
         held: list[T] = []  # this keeps no item that the caller drops
         while True:
             with self.measure("decode"):
-                held.extend(islice(found, 1))
+                held.extend(islice(iterator, 1))
             if not held:
                 return
             yield held.pop()
@@ -96,10 +96,10 @@ class Clock:
         self._running[thread] = work, time.perf_counter(), READING.count()
 
     def _end(self, thread: int) -> Work | None:
-        known = self._running.pop(thread, None)
-        if known is None:
+        running = self._running.pop(thread, None)
+        if running is None:
             return None
-        work, begin, counted = known
+        work, begin, counted = running
         end = time.perf_counter()
         if work == "decode" and (waited := min(READING.count() - counted, end - begin)) > 0:
             self._spans.append(("storage", begin, begin + waited))
@@ -112,7 +112,7 @@ class Clock:
 
         Work that ended before is forgotten.
         """
-        found: dict[Work, float] = {}
+        overlaps: dict[Work, float] = {}
         spans = [(work, since, end) for work, since, _ in self._running.copy().values()]
         try:
             while True:
@@ -121,8 +121,8 @@ class Clock:
             pass
         for work, first, last in spans:
             if (seconds := min(end, last) - max(begin, first)) > 0:
-                found[work] = found.get(work, 0.0) + seconds
-        return found
+                overlaps[work] = overlaps.get(work, 0.0) + seconds
+        return overlaps
 
 
 def scale(work: Mapping[Work, float], seconds: float) -> dict[Work, float]:

@@ -93,9 +93,9 @@ class _Watch(NamedTuple):
 def _give(
     share: Share, reader: Reader, received: Received, watch: _Watch
 ) -> Generator[Any, None, bool]:
-    """Yield the batches. Each line of the loop is part of the price of every one."""
+    """Yield the batches, each at the price of all lines of the loop."""
     position, step, stats, now = reader.position, reader.step, received.stats, time.perf_counter
-    process, given = _process.number, reader.count_all(reader.count_own(position.batches))
+    process, returned = _process.number, reader.count_all(reader.count_read(position.batches))
     make_bar, reporter, tally, check = watch
     stream, convert, valid_rows = share.items, share.convert, reader.valid_rows
     count_padding, finish, transform = share.count_padding, share.finish, _find_timed(convert)
@@ -142,7 +142,7 @@ def _give(
             received.valid_rows = rows
             if show is not None:
                 show(rows)  # which may be interrupted: the batch is not given yet
-            position.give(given := given + step)
+            position.give(returned := returned + step)
             yield batch
             del batch  # releases its memory before the next batch is made
             begin = now()

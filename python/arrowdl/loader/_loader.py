@@ -82,14 +82,14 @@ class Loader(AdaptedReader):
         `DeviceArray.to`. "cuda_host" is pinned memory, for your own copies of torch tensors. A
         sharding makes global arrays of JAX: this process has `batch_size` rows of each, and
         `transform` gets NumPy arrays.
-    nulls : {'raise', 'fill', 'nan', 'mask'} or mapping of str to these
-        As in `to_torch`: one policy, or the policies of columns, or of matrices of `stack`, by
+    nulls : {'raise', 'fill', 'nan', 'mask'}, number, or mapping of str to these
+        As in `to_torch`: one policy or number, or those of columns, or of matrices of `stack`, by
         name. Other columns raise.
     ragged : {'jagged', 'padded', 'offsets'}, Padded, or mapping of str to these
         As in `to_torch`: one form, or the forms of columns by name. Other columns are jagged.
     dtype : dtype, str, or mapping of str to these, optional
-        What integers and floats are cast to, as in `to_torch`: one dtype of torch, NumPy or JAX, or
-        its name, or the dtypes of columns, or of matrices of `stack`, by name.
+        What numbers are cast to, or the unit of times, as in `to_torch`: one dtype of torch, NumPy
+        or JAX, or its name, or the dtypes of columns, or of matrices of `stack`, by name.
     stack : bool or mapping of str to sequence of str, optional
         Put columns side by side into a matrix. True makes each batch one matrix of all columns. A
         mapping makes a matrix of the listed columns under each name, and keeps the other columns.
@@ -111,7 +111,7 @@ class Loader(AdaptedReader):
         Called with the ``pyarrow.RecordBatch`` of each batch's rows, in their final order, ahead of
         the training in a native thread, one batch after another, or in the worker processes. It
         returns as many rows: a record batch, a table, or a dict of Arrow arrays, tensors or lists
-        by name. A mapping has functions of columns (`Image`, `Tokenize`); a list is run in order.
+        by name. A mapping is by column (`Image`, `Audio`, `Tokenize`); a list is run in order.
     num_workers : int
         Worker processes that read and call `transform`; 0 for none. They help if `transform` is
         slow Python code. They take turns: the batches are the same as without workers, but in
@@ -205,7 +205,9 @@ class Loader(AdaptedReader):
             on_error=on_error,
             progress=progress,
         )
-        opened, skipped = open_checked(source, columns, filter, vocabulary, storage, options)
+        opened, options, skipped = open_checked(
+            source, columns, filter, vocabulary, storage, options
+        )
         super().__init__(opened, options, filter)
         self._skips.note(skipped)
 

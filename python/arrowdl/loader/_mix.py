@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from arrowdl.loader._epoch.read import Order
-from arrowdl.loader._mixture.member import Member
 from arrowdl.loader._mixture.mixture import MixedSource
-from arrowdl.loader._mixture.order import MixedOrder, read_stop
+from arrowdl.loader._mixture.order import Member, MixedOrder, read_stop
 from arrowdl.loader._mixture.schedule import read_schedule
 from arrowdl.loader._open.source import make_request, open_source
+from arrowdl.loader._options.functions import Functions
 from arrowdl.loader._options.options import Options
 from arrowdl.loader._options.sizes import choose_splits
 from arrowdl.loader._reader import EpochReader
@@ -71,7 +71,8 @@ def mix_sources(
     ranks = read_sizes(read_ranks(ranks))
     skip = flatten_errors(options.get("on_error", "raise"))
     skips = skip["on_error"] == "skip"
-    request = make_request(columns, filter, vocabulary, storage, skips=skips)
+    functions = Functions(transform_arrow=options.get("transform_arrow"))
+    request = make_request(columns, filter, vocabulary, storage, functions, skips=skips)
     mixture = _open_members(sources, weights, stop, origin, request, read_seed(seed).number, ranks)
     if options.get("transform_arrow") is None:
         request.vocabulary.check_names(mixture.column_names or [])
@@ -91,9 +92,9 @@ def _open_members(
 ) -> MixedSource:
     """Open the sources of a mixture; each that is not a Loader gets a seed of its own."""
     if not isinstance(sources, Mapping) or not sources:
-        given = "empty" if isinstance(sources, Mapping) else f"a {type(sources).__name__}"
+        shown = "empty" if isinstance(sources, Mapping) else f"a {type(sources).__name__}"
         raise TypeError(
-            f"sources= is {given}: give one or more sources by their names, as in "
+            f"sources= is {shown}: give one or more sources by their names, as in "
             '{"code": code, "web": web}'
         )
     if origin is not None and not (isinstance(origin, str) and origin):
@@ -101,17 +102,19 @@ def _open_members(
     names = list(sources)
     seeds = Order(seed, None)
 
-    def make_member(name: str, given: Any) -> Member:
-        if isinstance(given, EpochReader):
-            return _take_loader(name, given)
-        own = seeds.make_seed(0, f"source {name}")
-        return Member(name, _require_indexed(name, open_source(given, request)), own, None, False)
+    def make_member(name: str, source: Any) -> Member:
+        if isinstance(source, EpochReader):
+            return _take_loader(name, source)
+        member_seed = seeds.make_seed(0, f"source {name}")
+        return Member(
+            name, _require_indexed(name, open_source(source, request)), member_seed, None, False
+        )
 
     schedule = read_schedule(names, weights)
     rows, _, _ = split_size(ranks.global_batch_size)
     assert isinstance(ranks.splits, int)
     rows_of_step = 0 if rows is None else rows // ranks.splits
-    members = [make_member(name, given) for name, given in sources.items()]
+    members = [make_member(name, source) for name, source in sources.items()]
     order = MixedOrder(members, schedule, rows_of_step, read_stop(stop), ranks.splits)
     mixture = MixedSource(members, order, origin)
     mixture.vocabulary = request.vocabulary

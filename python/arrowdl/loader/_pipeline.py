@@ -24,8 +24,7 @@ from arrowdl.loader._batches.waits import Waits
 from arrowdl.loader._clock import WORKS, Clock
 from arrowdl.loader._epoch.epochs import Epochs, check_read
 from arrowdl.loader._epoch.kinds import open_epochs
-from arrowdl.loader._epoch.read import Reader
-from arrowdl.loader._epoch.seed_steps import seed_steps
+from arrowdl.loader._epoch.read import Reader, seed_steps
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._iterate import Received, iterate
 from arrowdl.loader._options.options import Options
@@ -194,7 +193,7 @@ def open_pipeline(source: Source, options: Options) -> Pipeline:
 
 def _describe_batches(reader: Reader) -> Callable[[int], str]:
     """Return what describes a batch by its index among those that `reader` has left to read."""
-    done = reader.count_own(reader.position.batches)
+    done = reader.count_read(reader.position.batches)
     epoch = reader.position.epoch
 
     def describe(index: int) -> str:

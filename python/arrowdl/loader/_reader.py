@@ -254,12 +254,12 @@ class EpochReader:
     def __getstate__(self) -> dict[str, Any]:
         """Return what copies and pickles are made of: same position, new stats, no workers yet."""
         check_sending(self._source, self._options)
-        kept = {key: value for key, value in self.__dict__.items() if key != "_iterators"}
+        state = {key: value for key, value in self.__dict__.items() if key != "_iterators"}
         cursor, opening = self._cursor.copy(), self._skips.opening
         stats = Stats(skipped=opening, in_use=self._options.in_use)
         is_closed = self._received.is_closed
         return {
-            **kept,
+            **state,
             "_workers": WorkerPipeline(self._pipeline) if self._options.num_workers else None,
             "_cursor": cursor,
             "_received": Received(stats, self.valid_rows, is_closed=is_closed),

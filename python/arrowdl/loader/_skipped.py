@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 # The system refuses these to every file.
 _OF_THE_SYSTEM = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
@@ -17,6 +18,11 @@ CANNOT_READ = "arrowdl.Loader cannot read"  # how the note of a damaged file beg
 _ADVICE = (
     'on_error="skip" goes on without what cannot be read, up to Skip(max_rows=...) (by default a '
     "tenth of the rows), and logs it"
+)
+
+OTHER_READERS = (
+    ". polars and DuckDB decode some Parquet files that pyarrow does not: if they read this one, "
+    "give the Loader what they return, as in Loader(polars.read_parquet(path))"
 )
 
 Ranges = tuple[tuple[int, int], ...]
@@ -33,12 +39,17 @@ class MisplacedRowsError(OSError):
 class RowsError(ValueError):
     """Rows of a batch that a function of a column cannot use: others are not affected."""
 
+    __slots__ = ("make_rest",)  # pickle leaves it out
+
     def __init__(
         self,
         errors: Mapping[int, Exception],  # by row; pickle can load them
+        # returns what the function has made of the other rows, if there are some
+        make_rest: Callable[[], Any] | None = None,
     ) -> None:
         super().__init__(errors)
         self.errors = errors
+        self.make_rest = make_rest
 
     def __str__(self) -> str:
         row, more = min(self.errors), len(self.errors) - 1
@@ -180,7 +191,7 @@ def describe_units(
     """Say for states which units of several sources could not be read; empty if all could."""
     if not any(lost):
         return ""
-    rows = sum(own[i] for own, numbers in zip(units, lost, strict=True) for i in numbers)
+    rows = sum(counts[i] for counts, numbers in zip(units, lost, strict=True) for i in numbers)
     return f"{rows} rows ({hashlib.blake2b(repr(lost).encode(), digest_size=8).hexdigest()})"
 
 

@@ -62,12 +62,12 @@ class Skips:
     ) -> tuple[Meeting, Callable[[], None] | None]:
         """Meet the other ranks; return also what compares what they could read."""
         unread = []
-        for known, key, what in (
+        for by_key, key, what in (
             (state.get("steps"), "unread", "lengths"),
             (state.get("pack"), "unread", "lengths"),
             (state, UNREAD, "dictionaries"),
         ):
-            if known and (rows := known.pop(key, None)):
+            if by_key and (rows := by_key.pop(key, None)):
                 unread.append(f"the {what} of {rows}")
         meeting = Meeting(state, reader.rank, reader.sharding.world_size)
         if self._cursor.epochs.source.num_rows is None:

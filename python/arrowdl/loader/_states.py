@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from arrowdl.loader._epoch.compare_states import compare_states
@@ -16,15 +17,21 @@ from arrowdl.loader._sources.base import Source
 
 
 class States:
-    """Names a source in states, as it was when the Loader was made."""
+    """Names a source in states."""
 
     # `is_auto`: the user gave no number of rows for the shuffle buffer.
     def __init__(self, source: Source, *, is_auto: bool) -> None:
         self._is_auto = is_auto
-        self._identity = source.identify()
-        self._snapshot = source.files.snapshot
-        self._files = describe_files(source.files.list_stamps())
-        self._sample = sample_files(source.files.list_rows())
+        self._source = source
+
+    @cached_property
+    def _named(self) -> dict[str, Any]:
+        """The items of a state that name the source: they do not change, and take some time."""
+        source, files = self._source, self._source.files
+        digests = describe_files(files.list_stamps())
+        items: dict[str, Any] = {"source": source.identify(), "snapshot": files.snapshot}
+        items |= {"files": any(digests) and digests, SAMPLE: sample_files(files.list_rows())}
+        return {key: value for key, value in items.items() if value}
 
     def save(self, cursor: Cursor) -> dict[str, Any]:
         """Return the state of a Loader at a cursor; see `Loader.state_dict`."""
@@ -32,15 +39,12 @@ class States:
         unread = cursor.epochs.source.describe_unread()
         return {
             "version": STATE_VERSION,
-            "source": self._identity,
+            **self._named,
             **({UNREAD: unread} if unread else {}),
-            **({"snapshot": self._snapshot} if self._snapshot else {}),
-            **({"files": self._files} if any(self._files) else {}),
-            **({SAMPLE: self._sample} if self._sample else {}),
             "seed": options.seed,
             "shuffle": options.shuffle,
             "buffer_size": options.buffer_rows,
-            **cursor.describe(),
+            **cursor.get_state(),
         }
 
     def find_pipeline(self, state: Mapping[str, Any], pipeline: Pipeline) -> Pipeline:
@@ -62,11 +66,11 @@ class States:
         """Move a cursor to a state. Raises ValueError if it belongs to other rows or steps."""
         is_mixed = bool(cursor.epochs.source.schedule)
         compare_states(state, self.save(cursor), is_mixed=is_mixed)
-        cursor.load(state)
-        warn_of_rewrites(state.get("files"), self._files)
+        cursor.set_state(state)
+        warn_of_rewrites(state.get("files"), self._named.get("files", ()))
 
 
 def _has_steps(pipeline: Pipeline, state: Mapping[str, Any]) -> bool:
     """Whether steps depend on the lengths of rows as they did when `state` was saved."""
-    own = Cursor(pipeline.epochs)
-    return bool(state.get("steps") == own.describe_steps().get("steps"))
+    cursor = Cursor(pipeline.epochs)
+    return bool(state.get("steps") == cursor.describe_steps().get("steps"))

@@ -4,36 +4,98 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Literal
 
-from arrowdl.loader._advice import Part, advise
 from arrowdl.loader._clock import Work
 from arrowdl.loader._html import make_table
 from arrowdl.loader._skipped import Skipped
 
+Part = Literal["source", "decode", "conversion", "transform", "copy", "start", "consumer"]
+
+
+def advise(
+    part: Part | Literal["storage"],  # that takes the most time, or what `source` waits for
+    in_use: Set[str],  # options that the Loader has
+) -> str:
+    """Say what to do for more batches in a second."""
+    if part == "consumer":
+        return "the training itself takes the time, and the Loader is not the problem"
+    if part == "transform":
+        return _advise_transform(in_use)
+    text, ways = _WAYS[part]
+    return f"{text}: {_join([way for condition, way in ways if _holds(condition, in_use)])}"
+
+
+def _holds(condition: str, in_use: Set[str]) -> bool:
+    """Whether an option is not in use; after a plus sign, whether it is."""
+    return condition[1:] in in_use if condition.startswith("+") else condition not in in_use
+
+
+_COLUMNS = ("", "read fewer columns (columns=)")
+_PREFETCH = ("prefetch", "set prefetch=")
+_WAYS: dict[str, tuple[str, list[tuple[str, str]]]] = {
+    "storage": (
+        "reading waits for storage",
+        [
+            ("cache", "keep the files nearer (Storage.cache)"),
+            _COLUMNS,
+            ("", "write larger row groups"),
+        ],
+    ),
+    "source": (
+        "the training waits for rows",
+        [
+            _PREFETCH,
+            _COLUMNS,
+            ("+shuffle", "give the shuffle a smaller buffer (Shuffle.buffer_size)"),
+        ],
+    ),
+    "decode": (
+        "decoding takes the time (of local files with the waits for the disk)",
+        [_COLUMNS, ("", "write files that decode faster (zstd, uncompressed Arrow IPC)")],
+    ),
+    "conversion": (
+        "the training waits for tensors",
+        [
+            ("ragged", "of columns of lists, ragged='offsets' is quicker than 'jagged'"),
+            ("", "leave out columns that it does not need (columns=)"),
+        ],
+    ),
+    "copy": (
+        "copies to the device take the time",
+        [("", "copy fewer or smaller columns (columns=, dtype=)"), _PREFETCH],
+    ),
+    "start": (
+        "the training waits for worker processes to start, which stay for the next epochs",
+        [("", "use fewer (num_workers=)"), ("", "use threads (num_threads=)")],
+    ),
+}
+
+
+def _advise_transform(in_use: Set[str]) -> str:
+    called = [name for name in ("transform", "transform_arrow") if name in in_use] or ["transform"]
+    ways = ["use whole-batch operations"]
+    if "num_workers" in in_use:
+        ways.append("give it more num_workers=")
+    elif "num_threads" in in_use and "transform_arrow" not in in_use:
+        ways += ["give it more num_threads=", "use num_workers= instead"]
+    else:
+        if "transform_arrow" not in in_use:
+            ways += ["call it ahead of the training as transform_arrow=", "set num_threads="]
+        ways.append("set num_workers=")
+    return f"the training waits for {'= and '.join(called)}=: {_join(ways)}"
+
+
+def _join(ways: list[str]) -> str:
+    *others, last = ways
+    return f"{', '.join(others)}, or {last}" if others else last
+
+
 TakeStats = Callable[["Stats"], Any]
 
 _WAITS = 0.2  # share of the time up to which the training does not wait noticeably
-_METRICS = {
-    "batches": "Batches that were returned.",
-    "rows": "Rows of this rank, without padding.",
-    "padding_rows": "Rows of the batches that are padding, or of another rank.",
-    "values": "Values of padded columns, without padding.",
-    "padding_values": "Values of padded columns that are padding.",
-    "filtered_rows": "Rows that filter dropped.",
-    "skipped_rows": "Rows that were skipped because of errors.",
-    "bytes": "Bytes of the rows as Arrow arrays.",
-    "source_seconds": "Time in which the training waited for rows to be read or shuffled.",
-    "storage_seconds": "Part of source_seconds: reading waited for storage.",
-    "decode_seconds": "Time in which the training waited for rows to be decoded.",
-    "conversion_seconds": "Time in which the training made tensors, or waited for them.",
-    "transform_seconds": "Time in which the training was in transform, or waited for it.",
-    "copy_seconds": "Time in which the training copied batches to a device, or waited for that.",
-    "start_seconds": "Time in which the training waited for worker processes to start.",
-    "consumer_seconds": "Time between batches.",
-}
 
 
 @dataclass
@@ -217,38 +279,6 @@ class Stats:
             if time
         ]
         return make_table("arrowdl.loader.Stats", [*rows, *parts, ("advice", self.advice)])
-
-    def to_openmetrics(
-        self, prefix: str = "arrowdl_loader", labels: Mapping[str, str] | None = None
-    ) -> str:
-        """Return the counters as OpenMetrics text, for Prometheus and the like.
-
-        Parameters
-        ----------
-        prefix : str
-            The start of each metric's name.
-        labels : mapping of str to str, optional
-            For each metric, such as the rank.
-
-        Returns
-        -------
-        str
-            Counters in the format's version 1.0.0, with ``# EOF`` at the end.
-        """
-        pairs = ",".join(f'{name}="{_escape(str(text))}"' for name, text in (labels or {}).items())
-        lines = []
-        for name, meaning in _METRICS.items():
-            unit = next((unit for unit in ("seconds", "bytes") if name.endswith(unit)), "")
-            metric = f"{prefix}_{name}"
-            lines.append(f"# TYPE {metric} counter")
-            lines += [f"# UNIT {metric} {unit}"] if unit else []
-            lines.append(f"# HELP {metric} {meaning}")
-            lines.append(f"{metric}_total{f'{{{pairs}}}' if pairs else ''} {getattr(self, name)}")
-        return "\n".join([*lines, "# EOF", ""])
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
 def add_wait(

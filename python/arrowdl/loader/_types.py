@@ -6,29 +6,13 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
+from arrowdl.typing import SupportsArrowArray, SupportsArrowStream, SupportsDataFrame
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Framework: TypeAlias = Literal["torch", "jax", "numpy"]
 Decoder: TypeAlias = Literal["pyarrow", "polars"]
-
-
-class ArrowStreamExporter(Protocol):
-    """A table, frame or stream: an object with the Arrow PyCapsule protocol for streams."""
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> object: ...
-
-
-class ArrowArrayExporter(Protocol):
-    """A record batch: an object with the Arrow PyCapsule protocol for arrays."""
-
-    def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
-
-
-class InterchangeFrame(Protocol):
-    """A frame with the dataframe interchange protocol."""
-
-    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any: ...
 
 
 class ScannableDataset(Protocol):
@@ -59,9 +43,9 @@ PlanLike: TypeAlias = str | os.PathLike[str] | SavedPlan
 SourceLike: TypeAlias = (
     str
     | os.PathLike[str]
-    | ArrowStreamExporter
-    | ArrowArrayExporter
-    | InterchangeFrame
+    | SupportsArrowStream
+    | SupportsArrowArray
+    | SupportsDataFrame
     | ScannableDataset
     | ScannableTable
     | TableScan

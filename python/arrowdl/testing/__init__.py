@@ -16,12 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from arrowdl.testing._arrow_consumer import Protocol
-from arrowdl.testing._checks import (
-    ARROW_CONSUMER,
-    ARROW_PRODUCER,
-    DLPACK_CONSUMER,
-    DLPACK_PRODUCER,
-)
+from arrowdl.testing._checks import ARROW_CONSUMER, ARROW_PRODUCER, DLPACK_CONSUMER, DLPACK_PRODUCER
 from arrowdl.testing._exchange_api import EXCHANGE_API
 from arrowdl.testing._report import ConformanceError, Finding, Report, Severity
 from arrowdl.testing._rules import RULES as _RULES

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from arrowdl.testing._made_arrow import MadeArray, MadeSchema
@@ -17,10 +18,14 @@ class Column:
 
     name: str
     rule: str  # what a wrong value breaks
-    common: bool  # whether every consumer has the type, so that refusing it is an error
-    make: Callable[[], tuple[MadeSchema, MadeArray]]  # makes the schema and the array
+    types: tuple[str, ...]  # what a consumer has to have, of `TYPES`
     values: list[Any]
-    types: tuple[str, ...] = ("int32",)  # what a consumer has to have, of `TYPES`
+    make: Callable[[], tuple[MadeSchema, MadeArray]]  # makes the schema and the array
+
+    @property
+    def is_common(self) -> bool:
+        """Whether every consumer has the type, so that refusing it is an error."""
+        return COMMON.issuperset(self.types)
 
 
 def bits(values: Sequence[object]) -> Memory:
@@ -44,6 +49,21 @@ def primitive(
     return MadeSchema(format), MadeArray(len(values) - offset, [None, data], **fields)
 
 
+def _late_numbers() -> tuple[MadeSchema, MadeArray]:
+    return primitive("i", "i", [9, 9, 1, 2, 3], offset=2)
+
+
+def _uncounted() -> tuple[MadeSchema, MadeArray]:
+    return MadeSchema("i"), MadeArray(3, [bits([1, 1, 1]), ints([1, 2, 3])], null_count=-1)
+
+
+def _without_data(
+    format: str, rows: int, *buffers: list[int] | None
+) -> tuple[MadeSchema, MadeArray]:
+    parts = [None if values is None else ints(values) for values in buffers]
+    return MadeSchema(format), MadeArray(rows, [None, *parts])
+
+
 def _nullable(null_count: int = 2, offset: int = 0) -> tuple[MadeSchema, MadeArray]:
     """Rows 1, None, 3, None, 5; with an offset of 3, three rows more in front of them."""
     front = [True, False, True][:offset]
@@ -52,7 +72,7 @@ def _nullable(null_count: int = 2, offset: int = 0) -> tuple[MadeSchema, MadeArr
     return MadeSchema("i"), MadeArray(5, [valid, data], null_count=null_count, offset=offset)
 
 
-def _booleans(offset: int) -> tuple[MadeSchema, MadeArray]:
+def _booleans(offset: int = 0) -> tuple[MadeSchema, MadeArray]:
     front = [False, True, False][:offset]
     data = bits([*front, True, False, True, True])
     return MadeSchema("b"), MadeArray(4, [None, data], offset=offset)
@@ -61,9 +81,9 @@ def _booleans(offset: int) -> tuple[MadeSchema, MadeArray]:
 def _strings(format: str, offset: int = 0) -> tuple[MadeSchema, MadeArray]:
     code = "i" if format in "uz" else "q"
     offsets = Memory.of(code, [0, 2, 3, 3, 6])
-    array = MadeArray(4 - offset, [None, offsets, Memory(b"ab\xc3\xa9xyz"[:2] + b"cxyz")])
-    array.struct.offset = offset
-    return MadeSchema(format), array
+    return MadeSchema(format), MadeArray(
+        4 - offset, [None, offsets, Memory(b"abcxyz")], offset=offset
+    )
 
 
 def _nulls_of_strings() -> tuple[MadeSchema, MadeArray]:
@@ -72,7 +92,7 @@ def _nulls_of_strings() -> tuple[MadeSchema, MadeArray]:
 
 
 def _string_views() -> tuple[MadeSchema, MadeArray]:
-    long = b"a text that is longer than twelve bytes"
+    long = _LONG.encode()
     short = struct.pack("=i12s", 2, b"ab")
     view = struct.pack("=i4sii", len(long), long[:4], 0, 0)
     sizes = Memory.of("q", [len(long)])
@@ -131,22 +151,6 @@ def _empty_list() -> tuple[MadeSchema, MadeArray]:
     return MadeSchema("+l", children=[MadeSchema("i", "item")]), array
 
 
-def _numbers() -> list[Column]:
-    kinds = {"c": "b", "C": "B", "s": "h", "S": "H", "i": "i", "I": "I", "l": "q", "L": "Q"}
-    kinds |= {"e": "e", "f": "f", "g": "d"}
-    return [
-        Column(
-            f"format {format}",
-            "from-arrow-reads",
-            format in "ilg",
-            lambda format=format, code=code: primitive(format, code, [1, 2, 3]),  # type: ignore[misc]
-            [1, 2, 3],
-            (name,),
-        )
-        for (format, code), name in zip(kinds.items(), _NUMBERS, strict=True)
-    ]
-
-
 _NUMBERS: tuple[str, ...] = (
     *("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
     *("float16", "float32", "float64"),
@@ -157,223 +161,57 @@ TYPES: tuple[str, ...] = (
     *("dictionary", "run_end_encoded", "nulls"),
 )
 """What a consumer may have: Arrow's types, and nulls in any of them."""
+COMMON = frozenset({"int32", "int64", "float64", "bool", "string", "list", "struct", "nulls"})
 
+_READS, _EMPTY = "from-arrow-reads", "from-arrow-empty"
 _OFFSET, _NULLS, _NESTED = "from-arrow-offset", "from-arrow-nulls", "from-arrow-nested"
+_COUNT = "from-arrow-null-count"
+_X1, _X2, _X3 = {"x": 1, "y": True}, {"x": 2, "y": False}, {"x": 3, "y": True}
+_LONG = "a text that is longer than twelve bytes"
 
-COLUMNS: tuple[Column, ...] = (
-    *_numbers(),
-    Column(
-        "booleans",
-        "from-arrow-reads",
-        True,
-        lambda: _booleans(0),
-        [True, False, True, True],
-        types=("bool",),
+# Name, rule, types, values, what makes the schema and the array, its arguments.
+_ROWS: list[tuple[Any, ...]] = [
+    *(
+        (f"format {format}", _READS, name, [1, 2, 3], primitive, format, code, [1, 2, 3])
+        for name, format, code in zip(_NUMBERS, "cCsSiIlLefg", "bBhHiIqQefd", strict=True)
     ),
-    Column(
-        "strings",
-        "from-arrow-reads",
-        True,
-        lambda: _strings("u"),
-        ["ab", "c", "", "xyz"],
-        types=("string",),
-    ),
-    Column(
-        "large strings",
-        "from-arrow-reads",
-        False,
-        lambda: _strings("U"),
-        ["ab", "c", "", "xyz"],
-        types=("large_string",),
-    ),
-    Column(
-        "string views",
-        "from-arrow-reads",
-        False,
-        _string_views,
-        ["ab", "a text that is longer than twelve bytes"],
-        types=("string_view",),
-    ),
-    Column(
-        "numbers at an offset",
-        _OFFSET,
-        True,
-        lambda: primitive("i", "i", [9, 9, 1, 2, 3], offset=2),
-        [1, 2, 3],
-    ),
-    Column(
-        "booleans at an offset",
-        _OFFSET,
-        True,
-        lambda: _booleans(3),
-        [True, False, True, True],
-        types=("bool",),
-    ),
-    Column(
-        "strings at an offset",
-        _OFFSET,
-        True,
-        lambda: _strings("u", 1),
-        ["c", "", "xyz"],
-        types=("string",),
-    ),
-    Column("nulls", _NULLS, True, _nullable, [1, None, 3, None, 5], types=("int32", "nulls")),
-    Column(
-        "nulls at an offset",
-        _NULLS,
-        True,
-        lambda: _nullable(offset=3),
-        [1, None, 3, None, 5],
-        types=("int32", "nulls"),
-    ),
-    Column(
-        "null strings",
-        _NULLS,
-        True,
-        _nulls_of_strings,
-        ["ab", None, "c"],
-        types=("string", "nulls"),
-    ),
-    Column(
-        "nulls not counted",
-        "from-arrow-null-count",
-        True,
-        lambda: _nullable(-1),
-        [1, None, 3, None, 5],
-        types=("int32", "nulls"),
-    ),
-    Column(
-        "nulls not counted, none there",
-        "from-arrow-null-count",
-        True,
-        lambda: (
-            MadeSchema("i"),
-            MadeArray(3, [bits([1, 1, 1]), ints([1, 2, 3])], null_count=-1),
-        ),
-        [1, 2, 3],
-        types=("int32", "nulls"),
-    ),
-    Column(
-        "no rows, NULL buffers",
-        "from-arrow-empty",
-        True,
-        lambda: (MadeSchema("i"), MadeArray(0, [None, None])),
-        [],
-    ),
-    Column(
-        "no strings, NULL data",
-        "from-arrow-empty",
-        True,
-        lambda: (MadeSchema("u"), MadeArray(0, [None, ints([0]), None])),
-        [],
-        types=("string",),
-    ),
-    Column(
-        "empty strings, NULL data",
-        "from-arrow-empty",
-        True,
-        lambda: (MadeSchema("u"), MadeArray(2, [None, ints([0, 0, 0]), None])),
-        ["", ""],
-        types=("string",),
-    ),
-    Column("no lists", "from-arrow-empty", True, _empty_list, [], types=("list",)),
-    Column("lists", "from-arrow-reads", True, _list, [[0, 1], [], [2, 3, 4]], types=("list",)),
-    Column("lists at an offset", _OFFSET, True, lambda: _list(1), [[], [2, 3, 4]], types=("list",)),
-    Column(
-        "lists with a child at an offset",
-        _NESTED,
-        True,
-        lambda: _list(0, 1),
-        [[1, 2], [], [3, 4, 5]],
-        types=("list",),
-    ),
-    Column(
-        "fixed-size lists",
-        "from-arrow-reads",
-        False,
-        _fixed_list,
-        [[1, 2], [3, 4], [5, 6]],
-        types=("fixed_size_list",),
-    ),
-    Column(
-        "fixed-size lists at an offset",
-        _OFFSET,
-        False,
-        lambda: _fixed_list(1),
-        [[3, 4], [5, 6]],
-        types=("fixed_size_list",),
-    ),
-    Column(
-        "fixed-size lists with a child at an offset",
-        _NESTED,
-        False,
-        lambda: _fixed_list(1, 3),
-        [[3, 4], [5, 6]],
-        types=("fixed_size_list",),
-    ),
-    Column(
-        "nulls in fixed-size lists",
-        _NESTED,
-        False,
-        _fixed_list_with_nulls_below,
-        [[1, None], [3, 4]],
-        types=("fixed_size_list", "nulls"),
-    ),
-    Column(
-        "structs",
-        "from-arrow-reads",
-        True,
-        _struct,
-        [{"x": 1, "y": True}, {"x": 2, "y": False}, {"x": 3, "y": True}],
-        types=("struct", "bool"),
-    ),
-    Column(
-        "structs at an offset",
-        _OFFSET,
-        True,
-        lambda: _struct(1),
-        [{"x": 2, "y": False}, {"x": 3, "y": True}],
-        types=("struct", "bool"),
-    ),
-    Column(
-        "structs with a child at an offset",
-        _NESTED,
-        True,
-        lambda: _struct(1, 2),
-        [{"x": 2, "y": False}, {"x": 3, "y": True}],
-        types=("struct", "bool"),
-    ),
-    Column(
-        "null structs",
-        _NESTED,
-        True,
-        _null_structs,
-        [{"x": 1}, None, {"x": 3}],
-        types=("struct", "nulls"),
-    ),
-    Column(
-        "a dictionary",
-        "from-arrow-reads",
-        False,
-        _dictionary,
-        ["bb", "a", "bb", "a"],
-        types=("dictionary", "string"),
-    ),
-    Column(
-        "a dictionary at an offset",
-        _OFFSET,
-        False,
-        lambda: _dictionary(2),
-        ["bb", "a"],
-        types=("dictionary", "string"),
-    ),
-    Column(
-        "run ends",
-        "from-arrow-reads",
-        False,
-        _run_ends,
-        [7, 7, 8, 8, 8],
-        types=("run_end_encoded",),
-    ),
+    ("booleans", _READS, "bool", [True, False, True, True], _booleans),
+    ("strings", _READS, "string", ["ab", "c", "", "xyz"], _strings, "u"),
+    ("large strings", _READS, "large_string", ["ab", "c", "", "xyz"], _strings, "U"),
+    ("string views", _READS, "string_view", ["ab", _LONG], _string_views),
+    ("numbers at an offset", _OFFSET, "int32", [1, 2, 3], _late_numbers),
+    ("booleans at an offset", _OFFSET, "bool", [True, False, True, True], _booleans, 3),
+    ("strings at an offset", _OFFSET, "string", ["c", "", "xyz"], _strings, "u", 1),
+    ("nulls", _NULLS, "int32 nulls", [1, None, 3, None, 5], _nullable),
+    ("nulls at an offset", _NULLS, "int32 nulls", [1, None, 3, None, 5], _nullable, 2, 3),
+    ("null strings", _NULLS, "string nulls", ["ab", None, "c"], _nulls_of_strings),
+    ("nulls not counted", _COUNT, "int32 nulls", [1, None, 3, None, 5], _nullable, -1),
+    ("nulls not counted, none there", _COUNT, "int32 nulls", [1, 2, 3], _uncounted),
+    ("no rows, NULL buffers", _EMPTY, "int32", [], _without_data, "i", 0, None),
+    ("no strings, NULL data", _EMPTY, "string", [], _without_data, "u", 0, [0], None),
+    ("empty strings, NULL data", _EMPTY, "string", ["", ""], _without_data,
+     "u", 2, [0, 0, 0], None),
+    ("no lists", _EMPTY, "list", [], _empty_list),
+    ("lists", _READS, "list", [[0, 1], [], [2, 3, 4]], _list),
+    ("lists at an offset", _OFFSET, "list", [[], [2, 3, 4]], _list, 1),
+    ("lists with a child at an offset", _NESTED, "list", [[1, 2], [], [3, 4, 5]], _list, 0, 1),
+    ("fixed-size lists", _READS, "fixed_size_list", [[1, 2], [3, 4], [5, 6]], _fixed_list),
+    ("fixed-size lists at an offset", _OFFSET, "fixed_size_list", [[3, 4], [5, 6]], _fixed_list, 1),
+    ("fixed-size lists with a child at an offset", _NESTED, "fixed_size_list", [[3, 4], [5, 6]],
+     _fixed_list, 1, 3),
+    ("nulls in fixed-size lists", _NESTED, "fixed_size_list nulls", [[1, None], [3, 4]],
+     _fixed_list_with_nulls_below),
+    ("structs", _READS, "struct bool", [_X1, _X2, _X3], _struct),
+    ("structs at an offset", _OFFSET, "struct bool", [_X2, _X3], _struct, 1),
+    ("structs with a child at an offset", _NESTED, "struct bool", [_X2, _X3], _struct, 1, 2),
+    ("null structs", _NESTED, "struct nulls", [{"x": 1}, None, {"x": 3}], _null_structs),
+    ("a dictionary", _READS, "dictionary string", ["bb", "a", "bb", "a"], _dictionary),
+    ("a dictionary at an offset", _OFFSET, "dictionary string", ["bb", "a"], _dictionary, 2),
+    ("run ends", _READS, "run_end_encoded", [7, 7, 8, 8, 8], _run_ends),
+]  # fmt: skip
+
+COLUMNS: tuple[Column, ...] = tuple(
+    Column(name, rule, tuple(types.split()), values, partial(make, *arguments))
+    for name, rule, types, values, make, *arguments in _ROWS
 )
 """What a consumer is given, one after the other."""

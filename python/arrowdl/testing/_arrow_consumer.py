@@ -37,9 +37,9 @@ class ArrowObject:
         self.asked.append({"requested_schema": requested_schema, **options})
         if self.raises is not None:
             raise self.raises
-        made = self.export()
-        self.capsules += made if isinstance(made, tuple) else (made,)
-        return made
+        sample = self.export()
+        self.capsules += sample if isinstance(sample, tuple) else (sample,)
+        return sample
 
     def export(self) -> Any:
         raise NotImplementedError
@@ -52,6 +52,11 @@ class ArrowObject:
     @property
     def nodes(self) -> list[Any]:
         return [node for root in self.roots for node in getattr(root, "nodes", [root])]
+
+    def drop(self) -> None:
+        """Release all structs, as an owner would that no consumer took them from."""
+        for root in self.roots:
+            root.drop()
 
 
 class ArrayObject(ArrowObject):
@@ -69,6 +74,11 @@ class ArrayObject(ArrowObject):
     @property
     def roots(self) -> list[Any]:
         return [self.schema, self.array]
+
+    def drop(self) -> None:
+        super().drop()
+        if self._moved is not None:
+            self._moved.drop()
 
     @property
     def was_moved(self) -> bool:
@@ -134,18 +144,16 @@ class Consumer:
         if not self.tables:
             return schema, array
         schema.struct.name = _FIELD.encode()
-        rows = array.struct.length
-        return MadeSchema("+s", children=[schema], flags=0), MadeArray(
-            rows, [None], children=[array]
-        )
+        rows = MadeArray(array.struct.length, [None], children=[array])
+        return MadeSchema("+s", children=[schema], flags=0), rows
 
-    def attempt(self, made: ArrowObject) -> Any:
+    def attempt(self, sample: ArrowObject) -> Any:
         """What the consumer makes, or the exception that it raises."""
-        return try_to(made, lambda: self.consume(made))
+        return try_to(sample, lambda: self.consume(sample))
 
-    def read_from(self, made: ArrowObject) -> Any:
+    def read_from(self, sample: ArrowObject) -> Any:
         """The values that the consumer reads, or the exception that it raises: some read late."""
-        return try_to(made, lambda: self.values_of(self.consume(made)))
+        return try_to(sample, lambda: self.values_of(self.consume(sample)))
 
     def values_of(self, result: Any) -> Any:
         values = self.read(result)
@@ -164,9 +172,9 @@ def open_consumer(
 ) -> Consumer:
     if not callable(consume):
         raise TypeError(f"{type(consume).__name__} is not callable: pass a function that imports")
-    known = ("array", "stream", "device_array", "device_stream")
-    if protocol not in known:
-        raise ValueError(f'protocol="{protocol}" is not one of {", ".join(known)}')
+    kinds = ("array", "stream", "device_array", "device_stream")
+    if protocol not in kinds:
+        raise ValueError(f'protocol="{protocol}" is not one of {", ".join(kinds)}')
     reader = find_target(read) or read_result
     return Consumer(consume, protocol, tables, reader, _read_types(types))
 
@@ -187,7 +195,7 @@ class Panic(Exception):
     """Stands for what `except Exception` does not catch, such as a panic of Rust."""
 
 
-def try_to(made: ArrowObject, call: Callable[[], Any]) -> Any:
+def try_to(sample: ArrowObject, call: Callable[[], Any]) -> Any:
     """What `call` returns, or the exception that it raises, without references to its frames."""
     try:
         return call()
@@ -195,7 +203,7 @@ def try_to(made: ArrowObject, call: Callable[[], Any]) -> Any:
         raise
     except BaseException as error:  # what it raises is what a case looks at
         raised: BaseException = error
-        lost = [node.pending for node in made.nodes if node.pending is not None]
+        lost = [node.pending for node in sample.nodes if node.pending is not None]
         if isinstance(error, SystemError) and lost:
             raised = lost[0]  # a callback in Python ran while it was pending
     return forget_frames(raised) if isinstance(raised, Exception) else Panic(quote(raised))

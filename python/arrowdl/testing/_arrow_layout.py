@@ -93,31 +93,26 @@ def check_schema(schema: ArrowSchema, to: Recorder, path: str = "") -> bool:
     where = path or "the top level"
     raw = schema.format
     layout = None if raw is None else find_layout(raw.decode(errors="replace"))
-    sound = to.expect(
-        "arrow-format",
-        layout is not None,
-        f"{where} has the format {raw!r}",
-        "use a format of the C data interface",
-    )
+    sound = to.expect(layout is not None, f"{where} has the format {raw!r}", rule="arrow-format")
     if layout is None:
         return False
     enough = layout.children is None or schema.n_children == layout.children
     enough = enough and (schema.n_children == 0 or bool(schema.children))
     enough = enough and all(bool(schema.children[index]) for index in range(schema.n_children))
     sound &= to.expect(
-        "arrow-schema-children",
-        enough,
-        f"{where} ({raw!r}) has {schema.n_children} children",
-        "give each nested type the children that its format needs",
+        enough, f"{where} ({raw!r}) has {schema.n_children} children", rule="arrow-schema-children"
     )
     to.expect(
-        "arrow-schema-flags",
         schema.flags & ~0b111 == 0,
         f"{where} has the flags {schema.flags:#x}",
-        "set only the flags that are defined",
+        rule="arrow-schema-flags",
     )
     if schema.metadata:
-        _check_metadata(schema, to, where)
+        try:
+            read_metadata(schema.metadata)
+            to.passed("arrow-metadata")
+        except ValueError as error:
+            to.expect(False, f"{where}: {error}", rule="arrow-metadata")
     if not enough:
         return False
     for index, child in enumerate(children_of(schema)):
@@ -125,15 +120,6 @@ def check_schema(schema: ArrowSchema, to: Recorder, path: str = "") -> bool:
     if schema.dictionary:
         sound &= check_schema(schema.dictionary.contents, to, f"{path}/dictionary")
     return sound
-
-
-def _check_metadata(schema: ArrowSchema, to: Recorder, where: str) -> None:
-    try:
-        pairs = read_metadata(schema.metadata)
-    except ValueError as error:
-        to.expect("arrow-metadata", False, f"{where}: {error}", "encode lengths as int32")
-        return
-    to.expect("arrow-metadata", bool(pairs) or True, "", "")
 
 
 def read_metadata(address: int) -> dict[bytes, bytes]:
@@ -180,13 +166,12 @@ def check_array(
         return
     if array.length < 0 or array.offset < 0:
         to.expect(
-            "arrow-length",
             False,
             f"{where} has length {array.length} and offset {array.offset}",
-            "let both be 0 or more",
+            rule="arrow-length",
         )
         return
-    to.expect("arrow-length", True, "", "")
+    to.passed("arrow-length")
     _check_nulls(schema, array, layout, to, where, device)
     _check_buffers(array, layout, to, where)
     _check_child_lengths(schema, array, layout, to, where)
@@ -210,27 +195,24 @@ def _counts_are_sound(
     same = same and (array.n_children == 0 or bool(array.children))
     same = same and all(bool(array.children[index]) for index in range(array.n_children))
     sound = to.expect(
-        "arrow-array-children",
         same,
         f"{where} has {array.n_children} children, its schema {schema.n_children}",
-        "export the children of the schema",
+        rule="arrow-array-children",
     )
     sound &= to.expect(
-        "arrow-dictionary",
         bool(array.dictionary) == bool(schema.dictionary),
         f"{where} has {'a' if array.dictionary else 'no'} dictionary, its schema "
         f"{'has one' if schema.dictionary else 'none'}",
-        "export the dictionary with both or with neither",
+        rule="arrow-dictionary",
     )
     needed = len(layout.buffers)
     is_view = "views" in layout.buffers  # and any number of data buffers, and their sizes
     enough = array.n_buffers >= 3 if is_view else array.n_buffers == needed
     enough = enough and (array.n_buffers == 0 or bool(array.buffers))
     sound &= to.expect(
-        "arrow-n-buffers",
         enough,
         f"{where} ({schema.format!r}) has {array.n_buffers} buffers, not {needed}",
-        "export all buffers of the type, the bitmap too, which may be NULL",
+        rule="arrow-n-buffers",
     )
     return sound
 
@@ -238,12 +220,10 @@ def _counts_are_sound(
 def _check_nulls(
     schema: ArrowSchema, array: ArrowArray, layout: Layout, to: Recorder, where: str, device: int
 ) -> None:
-    advice = "count the nulls of these rows, or say -1"
     if not to.expect(
-        "arrow-null-count",
         -1 <= array.null_count <= array.length,
         f"{where} has {array.null_count} nulls in {array.length} rows",
-        advice,
+        rule="arrow-null-count",
     ):
         return
     bitmap = addresses_of(array)[0] if layout.buffers[:1] == ("validity",) else 0
@@ -251,30 +231,24 @@ def _check_nulls(
     if bitmap and device in HOST_READABLE:
         counted = sum(not bit(bitmap, array.offset + row) for row in range(array.length))
         to.expect(
-            "arrow-null-count",
             array.null_count in (-1, counted),
             f"{where} says {array.null_count} nulls, the bitmap has {counted}",
-            advice,
+            rule="arrow-null-count",
         )
     if layout.buffers[:1] == ("validity",) and not bitmap:
         to.expect(
-            "arrow-null-buffer",
             array.null_count == 0 or array.length == 0,
             f"{where} has null_count {array.null_count} and no bitmap",
-            "set null_count to 0, or export the bitmap",
-            "error" if array.null_count > 0 else "warning",
+            rule="arrow-null-buffer",
+            severity="error" if array.null_count > 0 else "warning",
         )
     nulls = array.null_count if counted is None else counted
     if nulls is not None and nulls > 0 and not schema.flags & NULLABLE:
-        to.expect(
-            "arrow-not-nullable",
-            False,
-            f"{where} is not nullable and has {nulls} nulls",
-            "set ARROW_FLAG_NULLABLE",
-            "warning",
+        to.prefer(
+            False, f"{where} is not nullable and has {nulls} nulls", rule="arrow-not-nullable"
         )
     else:
-        to.expect("arrow-not-nullable", True, "", "")
+        to.passed("arrow-not-nullable")
 
 
 def _check_buffers(array: ArrowArray, layout: Layout, to: Recorder, where: str) -> None:
@@ -286,19 +260,17 @@ def _check_buffers(array: ArrowArray, layout: Layout, to: Recorder, where: str) 
         empty = rows == 0 or (kind == "values" and layout.width == 0)
         if not empty:
             to.expect(
-                "arrow-null-buffer",
                 bool(address),
                 f"the {kind} of {where} are NULL, for {rows} rows",
-                "export the buffer: NULL means that it has no bytes",
+                rule="arrow-null-buffer",
+                advice="export the buffer: NULL means that it has no bytes",
             )
         width = layout.width if kind not in ("bits", "types") else 1
         width = min(width & -width, 8) if width else 1  # the largest power of 2 that divides it
-        to.expect(
-            "arrow-alignment",
+        to.prefer(
             address % width == 0,
             f"the {kind} of {where} are not at a multiple of {width} bytes",
-            "allocate buffers at multiples of 64 bytes",
-            "warning",
+            rule="arrow-alignment",
         )
 
 
@@ -310,10 +282,9 @@ def _check_child_lengths(
     rows = (array.offset + array.length) * (layout.list_size or 1)
     for child in children_of(array):
         to.expect(
-            "arrow-child-length",
             child.length >= rows,
             f"a child of {where} has {child.length} rows, {rows} are needed",
-            "slice children by their own offset, and leave them as long as the parent needs",
+            rule="arrow-child-length",
         )
 
 
@@ -331,13 +302,15 @@ def _check_offsets(array: ArrowArray, layout: Layout, to: Recorder, where: str) 
     within = array.n_children == 0 or offsets[-1] <= children_of(array)[0].length
     data = "bytes" not in layout.buffers or offsets[-1] == 0 or addresses_of(array)[2] != 0
     to.expect(
-        "arrow-offsets",
         rising and within and data,
         f"the offsets of {where} are {offsets[:4]}..., ending at {offsets[-1]}"
         + ("" if within else ", after the end of the child")
         + ("" if data else ", of data that are NULL"),
-        "write length + 1 offsets from `offset` on",
+        rule="arrow-offsets",
     )
+
+
+_INDEX_CODES = dict(zip((b"c", b"C", b"s", b"S", b"i", b"I", b"l", b"L"), "bBhHiIqQ", strict=True))
 
 
 def _check_indices(
@@ -345,10 +318,9 @@ def _check_indices(
 ) -> None:
     if not schema.dictionary or array.length == 0 or layout.width not in (1, 2, 4, 8):
         return
-    code = schema.format.decode().replace("c", "b").replace("C", "B").replace("s", "h")
-    code = code.replace("S", "H").replace("l", "q").replace("L", "Q")
+    code = _INDEX_CODES.get(schema.format)
     address = addresses_of(array)[1]
-    if not address or code not in "bBhHiIqQ":
+    if not address or code is None:
         return
     raw = ctypes.string_at(address + array.offset * layout.width, array.length * layout.width)
     indices = struct.unpack(f"={array.length}{code}", raw)
@@ -357,8 +329,7 @@ def _check_indices(
         index for row, index in enumerate(indices) if is_valid(array, row) and not 0 <= index < size
     ]
     to.expect(
-        "arrow-dictionary-indices",
         not wrong,
         f"{where} has the index {wrong[0] if wrong else ''}, its dictionary {size} values",
-        "let each index that is not null be within the dictionary",
+        rule="arrow-dictionary-indices",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,9 +23,9 @@ class ArrowProducer:
 
     def call(self, method: str, **options: Any) -> Any:
         """What a method returns. Ends the check if an object has only one stream to give."""
-        made = self.make()
+        array = self.make()
         try:
-            result = getattr(made, method)(**options)
+            result = getattr(array, method)(**options)
         except Exception as error:
             if self.is_factory or method not in STREAMS or method not in self.exported:
                 raise
@@ -35,9 +36,9 @@ class ArrowProducer:
         self.exported.add(method)
         return result
 
-    def methods(self, known: dict[str, str]) -> list[str]:
-        made = self.make()
-        return [name for name in known if hasattr(made, name)]
+    def methods(self, names: dict[str, str]) -> list[str]:
+        array = self.make()
+        return [name for name in names if hasattr(array, name)]
 
     def export_array(self, method: str, **options: Any) -> tuple[Held, Held]:
         pair = getattr(self.make(), method)(**options)
@@ -50,8 +51,8 @@ class ArrowProducer:
 
 
 def open_producer(target: Any, *, failing: Any = None) -> ArrowProducer:
-    known = (*ARRAYS, *STREAMS, SCHEMA)
-    if any(hasattr(target, name) for name in known) and not isinstance(target, type):
+    names = (*ARRAYS, *STREAMS, SCHEMA)
+    if any(hasattr(target, name) for name in names) and not isinstance(target, type):
         return ArrowProducer(lambda: target, False, failing)
     if callable(target):
         return ArrowProducer(checked_factory(target), True, failing)
@@ -61,8 +62,31 @@ def open_producer(target: Any, *, failing: Any = None) -> ArrowProducer:
     )
 
 
-def each_array(producer: ArrowProducer, to: Recorder) -> list[str]:
-    methods = producer.methods(ARRAYS)
+Run = Callable[[ArrowProducer, Recorder], None]
+RunMethod = Callable[[ArrowProducer, str, Recorder], None]
+
+
+def each_array(run: RunMethod) -> Run:
+    """Return what calls `run` for each method that exports an array."""
+    return functools.partial(_run_each, run, ARRAYS, "array")
+
+
+def each_stream(run: RunMethod) -> Run:
+    """Return what calls `run` for each method that exports a stream."""
+    return functools.partial(_run_each, run, STREAMS, "stream")
+
+
+def each_method(run: RunMethod) -> Run:
+    """Return what calls `run` for each method that exports data."""
+    return functools.partial(_run_each, run, {**ARRAYS, **STREAMS}, "data")
+
+
+def _run_each(
+    run: RunMethod, known: dict[str, str], what: str, producer: ArrowProducer, to: Recorder
+) -> None:
+    methods = producer.methods(known)
     if not methods:
-        to.skip(to.rule, "the object exports no array")
-    return methods
+        to.skip(f"the object exports no {what}")
+    for method in methods:
+        with to.trying(method):
+            run(producer, method, to)

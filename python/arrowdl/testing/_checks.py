@@ -5,17 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from arrowdl.testing import (
-    _arrow_consumer_release,
-    _arrow_consumer_streams,
-    _arrow_consumer_values,
+    _arrow_consumer_checks,
     _arrow_producer_exports,
     _arrow_producer_release,
     _arrow_producer_streams,
     _dlpack_consumer_calls,
-    _dlpack_consumer_release,
     _dlpack_consumer_values,
     _dlpack_producer_calls,
-    _dlpack_producer_devices,
     _dlpack_producer_release,
     _dlpack_producer_tensor,
 )
@@ -32,18 +28,13 @@ DLPACK_PRODUCER = Check(
     (
         *_dlpack_producer_calls.CASES,
         *_dlpack_producer_tensor.CASES,
-        *_dlpack_producer_devices.CASES,
         *_dlpack_producer_release.CASES,
     ),
     open_dlpack_producer,
 )
 DLPACK_CONSUMER = Check(
     "dlpack-consumer",
-    (
-        *_dlpack_consumer_values.CASES,
-        *_dlpack_consumer_release.CASES,
-        *_dlpack_consumer_calls.CASES,
-    ),
+    (*_dlpack_consumer_values.CASES, *_dlpack_consumer_calls.CASES),
     open_dlpack_consumer,
 )
 ARROW_PRODUCER = Check(
@@ -55,15 +46,7 @@ ARROW_PRODUCER = Check(
     ),
     open_arrow_producer,
 )
-ARROW_CONSUMER = Check(
-    "arrow-consumer",
-    (
-        *_arrow_consumer_values.CASES,
-        *_arrow_consumer_release.CASES,
-        *_arrow_consumer_streams.CASES,
-    ),
-    open_arrow_consumer,
-)
+ARROW_CONSUMER = Check("arrow-consumer", _arrow_consumer_checks.CASES, open_arrow_consumer)
 
 CHECKS: dict[str, Check] = {
     check.name: check

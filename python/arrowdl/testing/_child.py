@@ -45,19 +45,19 @@ def _answer(sent: Sent, results: TextIO) -> None:
         return
     finally:
         faulthandler.cancel_dump_traceback_later()
-    known = 0
+    frozen_count = 0
     for case in CHECKS[sent.check].cases:
         if case.name in done:
             continue
-        known = freeze_imported(known)
+        frozen_count = freeze_imported(frozen_count)
         recorder = Recorder()
         write(begin=case.name)
         faulthandler.dump_traceback_later(sent.timeout, exit=True)
         stop = run_case(case, subject, recorder)
         faulthandler.cancel_dump_traceback_later()
         cells = [
-            (found.rule.id, found.severity, found.case, found.seen, found.advice)
-            for found in recorder.findings
+            (finding.rule.id, finding.severity, finding.case, finding.seen, finding.advice)
+            for finding in recorder.findings
         ]
         write(end=case.name, findings=cells, checked=recorder.checked, stop=stop)
         if stop is not None:

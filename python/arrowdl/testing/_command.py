@@ -82,11 +82,11 @@ def _seconds(text: str) -> float:
 
 
 def _run(parser: argparse.ArgumentParser, name: str, parsed: argparse.Namespace) -> Report:
-    given = {key: getattr(parsed, key) for key in _OPTIONS if getattr(parsed, key)}
-    for key in given:
+    options = {key: getattr(parsed, key) for key in _OPTIONS if getattr(parsed, key)}
+    for key in options:
         if name not in _OPTIONS[key]:
             parser.error(f"--{key.replace('_', '-')} is not an option of {name}")
-    return run_check(CHECKS[name], parsed.target, given, isolate=True, timeout=parsed.timeout)
+    return run_check(CHECKS[name], parsed.target, options, isolate=True, timeout=parsed.timeout)
 
 
 if __name__ == "__main__":

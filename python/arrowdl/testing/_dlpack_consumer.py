@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from arrowdl.testing._capsules import capsule_name, rename_capsule
@@ -93,11 +94,7 @@ class Consumer:
 
 
 def open_consumer(
-    consume: Any,
-    *,
-    read: Any = None,
-    write: Any = None,
-    raw_capsules: bool = False,
+    consume: Any, *, read: Any = None, write: Any = None, raw_capsules: bool = False
 ) -> Consumer:
     if not callable(consume):
         raise TypeError(f"{type(consume).__name__} is not callable: pass a function as from_dlpack")
@@ -114,27 +111,33 @@ def make(
     **fields: Any,
 ) -> MadeTensor:
     """A tensor that holds 1, 2, 3... (or `values`) in memory order, strides filled in."""
-    count = 1
-    for extent in shape:
-        count *= extent
+    count = prod(shape)
     held = list(range(1, count + 1)) if values is None else list(values)
     if dtype == "bool":
         held = [value % 2 == 1 for value in held]
     data = Memory.of(DTYPES[dtype], held, shift) if held else None
     fields.setdefault("strides", row_major(shape))
-    made = MadeTensor(data, shape, **{"dtype": dtype, **fields})
-    made.managed.manager_ctx = made.address  # NULL is a case of its own
-    return made
+    tensor = MadeTensor(data, shape, **{"dtype": dtype, **fields})
+    tensor.managed.manager_ctx = tensor.address  # NULL is a case of its own
+    return tensor
 
 
 def expected(dtype: str, count: int) -> list[Any]:
     return [value % 2 == 1 if dtype == "bool" else value for value in range(1, count + 1)]
 
 
-def made_for(consumer: Consumer, *arguments: Any, **fields: Any) -> MadeProducer:
+def make_for(consumer: Consumer, *arguments: Any, **fields: Any) -> MadeProducer:
     """A producer of the capsules that the consumer reads."""
     fields.setdefault("versioned", not consumer.legacy)
     return MadeProducer(make(*arguments, **fields))
+
+
+def vector_for(
+    consumer: Consumer, data: Any, length: int, dtype: Any, device: tuple[int, int] = (CPU, 0)
+) -> MadeProducer:
+    """A producer of one row of elements, of any type, in the memory of any device."""
+    fields: dict[str, Any] = {"strides": (1,), "versioned": not consumer.legacy}
+    return MadeProducer(MadeTensor(data, (length,), dtype=dtype, device=device, **fields), device)
 
 
 _REFUSALS = (BufferError, NotImplementedError, TypeError, ValueError)
@@ -142,7 +145,7 @@ _REFUSALS = (BufferError, NotImplementedError, TypeError, ValueError)
 
 def refuses_plain(consumer: Consumer, result: Any, dtype: str = "float32") -> bool:
     """Whether `result` refuses the type as such: that breaks from-dlpack-reads, and no other."""
-    plain = consumer.attempt(made_for(consumer, dtype, (2, 3)))
+    plain = consumer.attempt(make_for(consumer, dtype, (2, 3)))
     return isinstance(result, _REFUSALS) and isinstance(plain, _REFUSALS)
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from arrowdl.testing._managed import Exported
-from arrowdl.testing._report import Recorder
-from arrowdl.testing._run import checked_factory, quote
+from arrowdl.testing._managed import NEWEST, Exported
+from arrowdl.testing._run import checked_factory, quote, skip_where
 from arrowdl.testing._values import flat
-
-NEWEST = (1, 3)
-"""The DLPack version whose rules are checked."""
 
 
 @dataclass
@@ -37,25 +34,26 @@ class Producer:
     def best(self) -> Exported:
         """An export by the newest version that works."""
         for options in ({"max_version": NEWEST}, {}):
-            made = self.try_export(**options)
-            if isinstance(made, Exported) and made.is_known:
-                return made
-        if isinstance(made, Exception):
-            raise made
-        raise TypeError(f'the capsule is named "{made.name}"')
+            export = self.try_export(**options)
+            if isinstance(export, Exported) and export.is_known:
+                return export
+        if isinstance(export, Exception):
+            raise export
+        raise TypeError(f'the capsule is named "{export.name}"')
 
     def options(self) -> dict[str, Any]:
         """The keywords with which `__dlpack__` works: none, or read-only memory needs a version."""
-        made = self.try_export()
-        return {"max_version": NEWEST} if isinstance(made, BufferError) else {}
+        export = self.try_export()
+        return {"max_version": NEWEST} if isinstance(export, BufferError) else {}
 
-    def refusal(self) -> BufferError | None:
-        """The BufferError of an array that cannot be exported at all, as the standard has it."""
+    def refusal(self) -> str | None:
+        """Why an array cannot be exported at all: by a BufferError, as the standard has it."""
         plain = self.try_export()
         if not isinstance(plain, BufferError):
             return None
         newest = self.try_export(max_version=NEWEST)
-        return plain if isinstance(newest, BufferError | TypeError) else None
+        is_refused = isinstance(newest, BufferError | TypeError)
+        return f"the array cannot be exported: {quote(plain)}" if is_refused else None
 
     @property
     def device(self) -> tuple[int, int]:
@@ -75,32 +73,23 @@ def open_producer(target: Any, *, read_only: bool | None = None, values: Any = N
     )
 
 
-def needs_tensor(
-    run: Callable[[Producer, Recorder], None],
-) -> Callable[[Producer, Recorder], None]:
-    """Return `run`, which is skipped for an array that is refused with BufferError."""
-
-    def checked(producer: Producer, to: Recorder) -> None:
-        refused = producer.refusal()
-        if refused is None:
-            run(producer, to)
-        else:
-            to.skip(to.rule, f"the array cannot be exported: {quote(refused)}")
-
-    return checked
+needs_tensor = partial(skip_where, Producer.refusal)
+"""Return a case that is skipped for an array that is refused with BufferError."""
 
 
 def each_export(producer: Producer) -> list[tuple[str, Exported]]:
     exports = []
     for options in ({}, {"max_version": (1, 0)}, {"max_version": NEWEST}):
-        made = producer.try_export(**options)
-        if isinstance(made, Exported) and made.is_known:
-            exports.append((", ".join(f"{k}={v}" for k, v in options.items()) or "plain", made))
+        export = producer.try_export(**options)
+        if isinstance(export, Exported) and export.is_known:
+            exports.append((", ".join(f"{k}={v}" for k, v in options.items()) or "plain", export))
     if not exports:
         producer.best()  # raises what the producer raises
     return exports
 
 
-def outcome(made: Exported | Exception) -> str:
+def describe_export(export: Exported | Exception) -> str:
     """Return what an export did, after the name of an option."""
-    return f"raises {quote(made)}" if isinstance(made, Exception) else f'returns "{made.name}"'
+    return (
+        f"raises {quote(export)}" if isinstance(export, Exception) else f'returns "{export.name}"'
+    )

@@ -7,28 +7,24 @@ import gc
 import itertools
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from arrowdl.testing._capsules import capsule_address, capsule_name, is_capsule
+from arrowdl.testing._life import expect_no_growth
 from arrowdl.testing._made_tensor import MadeTensor, Memory
 from arrowdl.testing._managed import (
     CountedDeleter,
     Exported,
+    export_newest,
     row_major,
     shape_of,
     start_of,
     strides_of,
 )
 from arrowdl.testing._report import Recorder
-from arrowdl.testing._run import Case, Check, checked_factory, quote
-from arrowdl.testing._structs import (
-    CPU,
-    Deleter,
-    DLManagedTensorVersioned,
-    DLPackExchangeAPI,
-    DLTensor,
-)
+from arrowdl.testing._run import Case, Check, checked_factory, quote, skip_where
+from arrowdl.testing._structs import CPU, DLManagedTensorVersioned, DLPackExchangeAPI, DLTensor
 
 ATTRIBUTE = "__dlpack_c_exchange_api__"
 NAME = "dlpack_exchange_api"
@@ -67,29 +63,26 @@ class Subject:
     def function(self, name: str, prototype: Any) -> Any:
         return prototype(getattr(self.table, name))
 
-    def export(self, array: Any) -> Managed:
+    def find_lack(self) -> str | None:
+        """Why the cases are skipped: the class has no table."""
+        has_table = hasattr(self.type, ATTRIBUTE)
+        return None if has_table else f"{self.type.__qualname__} has no exchange API"
+
+    def export(self, array: Any) -> tuple[int, Any]:
+        """Return the status, and the tensor or None."""
         out = _Address()
         function = self.function("managed_tensor_from_py_object_no_sync", _FromObject)
-        status = function(array, ctypes.addressof(out))
-        return Managed(status, out.value)
+        return function(array, ctypes.addressof(out)), _read_managed(out)
 
 
-@dataclass
-class Managed:
-    """What an export returned: a status, and the tensor if there is one."""
+def _delete(managed: Any) -> None:
+    if managed.deleter:
+        managed.deleter(ctypes.addressof(managed))
 
-    status: int
-    address: int | None
 
-    @property
-    def managed(self) -> Any:
-        assert self.address is not None
-        return DLManagedTensorVersioned.from_address(self.address)
-
-    def delete(self) -> None:
-        deleter = ctypes.cast(self.managed.deleter, _Address).value
-        if deleter:
-            Deleter(deleter)(self.address)
+def _read_managed(out: ctypes.c_void_p) -> Any:
+    """Return the tensor at an address; None for NULL."""
+    return None if out.value is None else DLManagedTensorVersioned.from_address(out.value)
 
 
 def open_subject(target: Any, *, refused: Any = None) -> Subject:
@@ -98,94 +91,57 @@ def open_subject(target: Any, *, refused: Any = None) -> Subject:
     return Subject(checked_factory(target), refused)
 
 
-def _has_table(subject: Subject, to: Recorder) -> bool:
-    if hasattr(subject.type, ATTRIBUTE):
-        return True
-    to.skip(to.rule, f"{subject.type.__qualname__} has no exchange API")
-    return False
-
-
 def _type(subject: Subject, to: Recorder) -> None:
-    if not _has_table(subject, to):
-        return
     capsule = getattr(subject.type, ATTRIBUTE)
     sound = is_capsule(capsule) and capsule_name(capsule) == NAME
-    to.expect(
-        "exchange-api-type",
-        sound,
-        f"{ATTRIBUTE} is {capsule!r:.80}",
-        f'set it on the type, a PyCapsule named "{NAME}"',
-    )
+    to.expect(sound, f"{ATTRIBUTE} is {capsule!r:.80}")
     again = getattr(subject.type, ATTRIBUTE)
     to.expect(
-        "exchange-api-static",
         not sound or capsule_address(again) == capsule_address(capsule),
         "the address of the table changes",
-        "use a static table: consumers keep its address",
+        rule="exchange-api-static",
     )
 
 
 def _header(subject: Subject, to: Recorder) -> None:
-    if not _has_table(subject, to):
-        return
     table = subject.table
     version = (table.version.major, table.version.minor)
-    to.expect(
-        "exchange-api-version",
-        (1, 3) <= version < (2, 0),
-        f"the version is {version[0]}.{version[1]}",
-        "set the version of your dlpack.h, and put a table of version 1 in prev_api",
-    )
+    to.expect((1, 3) <= version < (2, 0), f"the version is {version[0]}.{version[1]}")
     seen, previous = [version], table.prev_api
     while previous and len(seen) < 16:
         older = DLPackExchangeAPI.from_address(previous)
         seen.append((older.version.major, older.version.minor))
         previous = older.prev_api
     to.expect(
-        "exchange-api-chain",
         all(new > old for new, old in itertools.pairwise(seen)),
         f"the versions of the tables are {seen[:4]}",
-        "link older tables behind newer ones, and end with NULL",
+        rule="exchange-api-chain",
     )
     missing = [name for name in _REQUIRED if not getattr(table, name)]
-    to.expect(
-        "exchange-api-functions",
-        not missing,
-        f"NULL: {', '.join(missing)}",
-        "implement the function: consumers call it without a check",
-    )
+    to.expect(not missing, f"NULL: {', '.join(missing)}", rule="exchange-api-functions")
 
 
 def _export(subject: Subject, to: Recorder) -> None:
-    if not _has_table(subject, to):
-        return
     array = subject.make()
-    made = subject.export(array)
+    status, managed = subject.export(array)
     if not to.expect(
-        "exchange-api-from",
-        made.status == 0 and made.address is not None,
-        f"it returns {made.status} and {'NULL' if made.address is None else 'a tensor'}",
-        "return 0 and a tensor, or -1 with an exception set",
+        status == 0 and managed is not None,
+        f"it returns {status} and {'NULL' if managed is None else 'a tensor'}",
     ):
         return
-    try:
-        exported = Exported(array.__dlpack__(max_version=(1, 3)))
-    except TypeError:
-        exported = Exported(array.__dlpack__())
-    ours, theirs = _describe(made.managed.dl_tensor), _describe(exported.tensor)
+    exported = export_newest(array)
+    ours, theirs = _describe(managed.dl_tensor), _describe(exported.tensor)
     to.expect(
-        "exchange-api-agrees",
         ours == theirs,
         f"the table says {ours}, __dlpack__ says {theirs}",
-        "make both from one function",
+        rule="exchange-api-agrees",
     )
     to.expect(
-        "exchange-api-from",
-        made.managed.version.major == 1,
-        f"the tensor has version {made.managed.version.major}",
-        "set the version of the tensor",
+        managed.version.major == 1,
+        f"the tensor has version {managed.version.major}",
+        advice="set the version of the tensor",
     )
-    made.delete()
+    _delete(managed)
 
 
 def _describe(tensor: DLTensor) -> dict[str, Any]:
@@ -200,135 +156,105 @@ def _describe(tensor: DLTensor) -> dict[str, Any]:
 
 
 def _releases(subject: Subject, to: Recorder) -> None:
-    if not _has_table(subject, to):
-        return
     array = subject.make()
-    subject.export(array).delete()
-    gc.collect()
-    before = sys.getrefcount(array)
-    for _ in range(8):
-        subject.export(array).delete()
-    gc.collect()
-    grown = sys.getrefcount(array) - before
-    to.expect(
-        "exchange-api-releases",
-        grown == 0,
-        f"the array has {abs(grown)} {'more' if grown > 0 else 'fewer'} references after 8 exports",
-        "let the deleter drop exactly the reference that the export took",
-    )
+
+    def export() -> None:
+        _delete(subject.export(array)[1])
+
+    export()  # the first one may fill a cache of the array
+    expect_no_growth("exchange-api-releases", to, array, export)
 
 
 def _borrow(subject: Subject, to: Recorder) -> None:
-    if not _has_table(subject, to):
-        return
     if not subject.table.dltensor_from_py_object_no_sync:
-        to.skip("exchange-api-borrow", "the function is NULL, which is allowed")
+        to.skip("the function is NULL, which is allowed")
         return
     array = subject.make()
     borrow = subject.function("dltensor_from_py_object_no_sync", _FromObject)
     tensor = DLTensor()
     before = sys.getrefcount(array)
     status = borrow(array, ctypes.addressof(tensor))
-    kept = sys.getrefcount(array) - before
-    made = subject.export(array)
-    same = status == 0 and _describe(tensor) == _describe(made.managed.dl_tensor)
-    made.delete()
+    references = sys.getrefcount(array) - before
+    _, managed = subject.export(array)
+    same = status == 0 and _describe(tensor) == _describe(managed.dl_tensor)
+    _delete(managed)
     to.expect(
-        "exchange-api-borrow",
-        same and kept == 0,
-        f"it returns {status}, " + (f"keeps {kept} references" if kept else "and another tensor"),
-        "fill the struct with pointers that the array owns",
+        same and references == 0,
+        f"it returns {status}, "
+        + (f"keeps {references} references" if references else "and another tensor"),
     )
 
 
 def _to_object(subject: Subject, to: Recorder) -> None:
-    if not _has_table(subject, to):
-        return
     shape = (2, 3)
     data = Memory.of("f", range(6))
-    made = MadeTensor(data, shape, dtype="float32", strides=row_major(shape))
-    made.managed.manager_ctx = made.address
+    tensor = MadeTensor(data, shape, dtype="float32", strides=row_major(shape))
+    tensor.managed.manager_ctx = tensor.address
     out = _Address()
     function = subject.function("managed_tensor_to_py_object_no_sync", _ToObject)
-    status = function(made.address, ctypes.addressof(out))
+    status = function(tensor.address, ctypes.addressof(out))
     if not to.expect(
-        "exchange-api-to",
         status == 0 and out.value is not None,
         f"it returns {status}",
-        "return 0 and a new reference",
+        advice="return 0 and a new reference",
     ):
         return
     array = ctypes.cast(out, ctypes.py_object).value
     ctypes.pythonapi.Py_DecRef(ctypes.py_object(array))  # `array` holds a reference of its own
     exported = Exported(array.__dlpack__())
     right = isinstance(array, subject.type) and start_of(exported.tensor) == data.address
-    early = made.released
+    early = tensor.released
     del array, exported
     gc.collect()
     to.expect(
-        "exchange-api-to",
-        right and early == 0 and made.released == 1,
+        right and early == 0 and tensor.released == 1,
         f"type and memory are {'right' if right else 'wrong'}, the deleter was called "
-        f"{made.released} times, {early} of them too early",
-        "own the tensor, and call its deleter with the last reference to the memory",
+        f"{tensor.released} times, {early} of them too early",
     )
 
 
 def _work_stream(subject: Subject, to: Recorder) -> None:
-    if not _has_table(subject, to):
-        return
     out = _Address(1)
     function = subject.function("current_work_stream", _WorkStream)
     status = function(CPU, 0, ctypes.addressof(out))
     to.expect(
-        "exchange-api-stream",
         status == 0 and out.value is None,
         f"for the CPU it returns {status} and {'NULL' if out.value is None else 'a stream'}",
-        "return 0 and NULL for devices without streams",
     )
 
 
-class _Errors:
-    """Collects what an allocator says by SetError."""
+def _try_allocate(subject: Subject, dtype: Any) -> tuple[int, Any, list[str]]:
+    """Return the status of an allocator, the tensor or None, and what SetError was told."""
+    said: list[str] = []
 
-    def __init__(self) -> None:
-        self.said: list[str] = []
-        self.callback = _SetError(self._set)
+    def note(_context: int, kind: bytes, message: bytes) -> None:
+        said.append(f"{kind.decode()}: {message.decode()}")
 
-    def _set(self, _context: int, kind: bytes, message: bytes) -> None:
-        self.said.append(f"{kind.decode()}: {message.decode()}")
+    out, set_error = _Address(), _SetError(note)
+    wanted = MadeTensor(None, (2, 3), dtype=dtype, deleter=False)
+    allocate = subject.function("managed_tensor_allocator", _Allocator)
+    status = allocate(ctypes.addressof(wanted.tensor), ctypes.addressof(out), None, set_error)
+    return status, _read_managed(out), said
 
 
 def _allocate(subject: Subject, to: Recorder) -> None:
-    if not _has_table(subject, to):
-        return
-    errors, out = _Errors(), _Address()
-    wanted = MadeTensor(None, (2, 3), dtype="float32", deleter=False)
-    allocate = subject.function("managed_tensor_allocator", _Allocator)
-    status = allocate(ctypes.addressof(wanted.tensor), ctypes.addressof(out), None, errors.callback)
+    status, managed, said = _try_allocate(subject, "float32")
     failed = status != 0
     to.expect(
-        "exchange-api-set-error",
-        failed == bool(errors.said),
-        f"it returns {status}, and SetError was called {len(errors.said)} times",
-        "call SetError once if it fails, never if it succeeds",
+        failed == bool(said),
+        f"it returns {status}, and SetError was called {len(said)} times",
+        rule="exchange-api-set-error",
     )
     if failed:
-        to.skip("exchange-api-allocate", f"it does not allocate on the CPU: {errors.said}")
+        to.skip(f"it does not allocate on the CPU: {said}")
     else:
-        made = Managed(status, out.value)
-        sound = made.address is not None and _is_as_wanted(made.managed.dl_tensor)
-        to.expect(
-            "exchange-api-allocate",
-            sound,
-            "the tensor is not what the prototype says",
-            "use dtype, ndim, shape and device of the prototype",
-        )
-        if made.address is not None:
-            counted = CountedDeleter(made.managed)
-            made.delete()
+        sound = managed is not None and _is_as_wanted(managed.dl_tensor)
+        to.expect(sound, "the tensor is not what the prototype says")
+        if managed is not None:
+            counted = CountedDeleter(managed)
+            _delete(managed)
             assert counted.calls == 1
-    _allocation_that_fails(allocate, to)
+    _allocation_that_fails(subject, to)
 
 
 def _is_as_wanted(tensor: DLTensor) -> bool:
@@ -337,66 +263,54 @@ def _is_as_wanted(tensor: DLTensor) -> bool:
     return bool(described["data"]) and wanted.items() <= described.items()
 
 
-def _allocation_that_fails(allocate: Any, to: Recorder) -> None:
+def _allocation_that_fails(subject: Subject, to: Recorder) -> None:
     """A type that does not exist."""
-    errors, out = _Errors(), _Address()
-    wanted = MadeTensor(None, (2, 3), dtype=(77, 32), deleter=False)
     try:
-        status = allocate(
-            ctypes.addressof(wanted.tensor), ctypes.addressof(out), None, errors.callback
-        )
+        status, _, said = _try_allocate(subject, (77, 32))
     except Exception as error:  # it raised instead of calling SetError
-        to.expect("exchange-api-set-error", False, f"raised {quote(error)}", "call SetError")
+        to.expect(
+            False, f"raised {quote(error)}", rule="exchange-api-set-error", advice="call SetError"
+        )
         return
     to.expect(
-        "exchange-api-set-error",
-        status != 0 and len(errors.said) == 1,
-        f"for an unknown type it returns {status}, and SetError was called "
-        f"{len(errors.said)} times",
-        "return -1 and call SetError once",
+        status != 0 and len(said) == 1,
+        f"for an unknown type it returns {status}, and SetError was called {len(said)} times",
+        rule="exchange-api-set-error",
+        advice="return -1 and call SetError once",
     )
 
 
 def _refuses(subject: Subject, to: Recorder) -> None:
     if subject.refused is None:
-        to.skip("exchange-api-refuses", "pass refused=, an array that __dlpack__ refuses")
-        return
-    if not _has_table(subject, to):
+        to.skip("pass refused=, an array that __dlpack__ refuses")
         return
     try:
-        made = subject.export(subject.refused)
+        status, managed = subject.export(subject.refused)
     except Exception as error:  # what ctypes found set
-        to.expect(
-            "exchange-api-refuses",
+        to.prefer(
             isinstance(error, BufferError),
             f"raises {quote(error)}",
-            "raise BufferError, so that callers can copy instead",
-            "warning",
+            advice="raise BufferError, so that callers can copy instead",
         )
         return
-    to.expect(
-        "exchange-api-refuses",
-        False,
-        f"it returns {made.status} and no exception is set",
-        "check what __dlpack__ checks, such as gradients, lazy negation and memory that is missing",
-        "warning",
-    )
-    if made.status == 0 and made.address is not None:
-        made.delete()
+    to.prefer(False, f"it returns {status} and no exception is set")
+    if status == 0 and managed is not None:
+        _delete(managed)
 
 
+_CASES = (
+    Case("type", "exchange-api-type", _type),
+    Case("header", "exchange-api-version", _header),
+    Case("export", "exchange-api-from", _export),
+    Case("references", "exchange-api-releases", _releases),
+    Case("borrow", "exchange-api-borrow", _borrow),
+    Case("import", "exchange-api-to", _to_object),
+    Case("work stream", "exchange-api-stream", _work_stream),
+    Case("allocator", "exchange-api-allocate", _allocate),
+    Case("refusal", "exchange-api-refuses", _refuses),
+)
 EXCHANGE_API = Check(
     "exchange-api",
-    (
-        Case("type", "exchange-api-type", _type),
-        Case("header", "exchange-api-version", _header),
-        Case("export", "exchange-api-from", _export),
-        Case("references", "exchange-api-releases", _releases),
-        Case("borrow", "exchange-api-borrow", _borrow),
-        Case("import", "exchange-api-to", _to_object),
-        Case("work stream", "exchange-api-stream", _work_stream),
-        Case("allocator", "exchange-api-allocate", _allocate),
-        Case("refusal", "exchange-api-refuses", _refuses),
-    ),
+    tuple(replace(case, run=skip_where(Subject.find_lack, case.run)) for case in _CASES),
     open_subject,
 )

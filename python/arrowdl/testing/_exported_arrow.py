@@ -7,13 +7,11 @@ from typing import Any
 
 from arrowdl.testing._capsules import capsule_address, capsule_name, is_capsule
 from arrowdl.testing._structs import (
-    ArrayRelease,
     ArrowArray,
     ArrowArrayStream,
     ArrowDeviceArray,
     ArrowDeviceArrayStream,
     ArrowSchema,
-    SchemaRelease,
 )
 
 SCHEMA = "__arrow_c_schema__"
@@ -50,7 +48,7 @@ class Held:
     @property
     def base(self) -> Any:
         """The struct with the release callback: the array in a device array."""
-        return self.struct.array if self.name == "arrow_device_array" else self.struct
+        return array_of(self.struct)
 
     def release(self) -> None:
         release_struct(self.base)
@@ -61,11 +59,9 @@ class Held:
 
 def release_struct(struct: Any) -> None:
     """Call the release callback without the interpreter lock; a released struct is left alone."""
-    if isinstance(struct, ArrowSchema | ArrowArray):
-        if struct.release:
-            struct.release(ctypes.pointer(struct))
-    elif struct.release:
-        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(struct.release)(ctypes.addressof(struct))
+    release = ctypes.cast(struct.release, ctypes.c_void_p).value
+    if release:
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(release)(ctypes.addressof(struct))
 
 
 class CountedRelease:
@@ -74,16 +70,12 @@ class CountedRelease:
     def __init__(self, struct: Any) -> None:
         self.calls = 0
         self.marked = False
-        self._kind = SchemaRelease if isinstance(struct, ArrowSchema) else ArrayRelease
         self._foreign = ctypes.cast(struct.release, ctypes.c_void_p).value or 0
-        prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-        self._callback = prototype(self._call)
+        self._callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._call)
         _CALLBACKS.append(self._callback)
         address = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
-        if isinstance(struct, ArrowSchema | ArrowArray):
-            struct.release = self._kind(address)
-        else:
-            struct.release = address
+        is_typed = isinstance(struct, ArrowSchema | ArrowArray)
+        struct.release = type(struct.release)(address) if is_typed else address
         self._struct_type = type(struct)
 
     def _call(self, address: int) -> None:
@@ -92,21 +84,20 @@ class CountedRelease:
             return
         ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(self._foreign)(address)
         struct = self._struct_type.from_address(address)
-        left = struct.release
-        self.marked = not left
-        if left:  # else whoever looks at the struct next would release it once more
-            struct.release = type(left)() if not isinstance(left, int) else None
+        self.marked = not struct.release
+        _mark_released(struct)  # else whoever looks at it next would release it once more
+
+
+def _mark_released(struct: Any) -> None:
+    is_typed = isinstance(struct, ArrowSchema | ArrowArray)
+    struct.release = type(struct.release)() if is_typed else None
 
 
 def copy_struct(source: Any) -> Any:
     """Move a struct to another address: the copy is the only one that is not released."""
     target = type(source)()
     ctypes.memmove(ctypes.addressof(target), ctypes.addressof(source), ctypes.sizeof(source))
-    base = source.array if isinstance(source, ArrowDeviceArray) else source
-    if isinstance(base, ArrowSchema | ArrowArray):
-        base.release = type(base.release)()
-    else:
-        base.release = None
+    _mark_released(array_of(source))
     return target
 
 
@@ -128,8 +119,8 @@ class StreamReader:
         return self._call("get_schema", ctypes.c_int, schema), schema
 
     def get_next(self) -> tuple[int, Any]:
-        made = ArrowDeviceArray() if self._is_device else ArrowArray()
-        return self._call("get_next", ctypes.c_int, made), made
+        array = ArrowDeviceArray() if self._is_device else ArrowArray()
+        return self._call("get_next", ctypes.c_int, array), array
 
     def get_last_error(self) -> bytes | None:
         text: bytes | None = self._call("get_last_error", ctypes.c_char_p)
@@ -140,6 +131,6 @@ class StreamReader:
             self._call("release", None)
 
 
-def array_of(made: Any) -> Any:
+def array_of(array: Any) -> Any:
     """The ArrowArray in an array of either interface."""
-    return made.array if isinstance(made, ArrowDeviceArray) else made
+    return array.array if isinstance(array, ArrowDeviceArray) else array

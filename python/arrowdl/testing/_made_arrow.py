@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import struct
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from arrowdl._core import make_borrowed_capsule
@@ -30,16 +28,7 @@ from arrowdl.testing._structs import (
 _ReleaseAt = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
-def encode_metadata(pairs: Mapping[str, str]) -> bytes:
-    """Key-value metadata in the C data interface's encoding."""
-    parts = [struct.pack("=i", len(pairs))]
-    for text in (text for pair in pairs.items() for text in pair):
-        encoded = text.encode()
-        parts += [struct.pack("=i", len(encoded)), encoded]
-    return b"".join(parts)
-
-
-class _Made:
+class _TestStruct:
     """What the two structs have in common: children, a dictionary, and a counted release."""
 
     _Struct: Any
@@ -55,7 +44,6 @@ class _Made:
         self.in_place = False
         self.has_parent = False
         self._by_parent = False
-        self.thread: int | None = None
         # the exception that was pending during the last call, which a callback in Python loses
         self.pending: BaseException | None = None
         self.struct: Any = self._Struct()
@@ -83,7 +71,6 @@ class _Made:
         """A consumer may have moved the struct: it is now at `address`."""
         self.pending = take_pending_exception()
         self.released += 1
-        self.thread = threading.get_ident()
         is_here = address == self.address
         self.in_place |= self.has_parent and is_here and not self._by_parent
         self._Struct.from_address(address).release = self._Release()
@@ -102,11 +89,6 @@ class _Made:
         """This node and each one below it, in preorder."""
         return [self, *(node for part in self._parts for node in part.nodes)]
 
-    @property
-    def all_released(self) -> list[int]:
-        """How often this node and each one below it was released, in preorder."""
-        return [node.released for node in self.nodes]
-
     def forget(self) -> None:
         """Leave nothing to call in the struct, if it was not moved."""
         self.struct.release = self._Release()
@@ -117,7 +99,7 @@ class _Made:
             self.struct.release(ctypes.pointer(self.struct))
 
 
-class MadeSchema(_Made):
+class MadeSchema(_TestStruct):
     """An ArrowSchema. Change `struct` at will before it is handed out."""
 
     _Struct = ArrowSchema
@@ -128,7 +110,6 @@ class MadeSchema(_Made):
         format: str | None,
         name: str = "",
         *,
-        metadata: Mapping[str, str] | bytes | None = None,
         flags: int = NULLABLE,
         children: Sequence[MadeSchema] = (),
         dictionary: MadeSchema | None = None,
@@ -137,16 +118,12 @@ class MadeSchema(_Made):
         self.struct.format = None if format is None else format.encode()
         self.struct.name = name.encode()
         self.struct.flags = flags
-        if metadata is not None:
-            raw = metadata if isinstance(metadata, bytes) else encode_metadata(metadata)
-            self._metadata = ctypes.create_string_buffer(raw, len(raw))
-            self.struct.metadata = ctypes.addressof(self._metadata)
 
     def capsule(self) -> Any:
         return make_borrowed_capsule(self.address, "arrow_schema")
 
 
-class MadeArray(_Made):
+class MadeArray(_TestStruct):
     """An ArrowArray over `Memory` (or addresses, or None). Change `struct` at will."""
 
     _Struct = ArrowArray
@@ -232,7 +209,7 @@ class MadeStream:
         self.released = 0
         self.pending: BaseException | None = None
         self.misuse: list[str] = []  # calls that the specification forbids
-        self._kept: list[Any] = [
+        self._owners: list[Any] = [
             _GetStruct(self._get_schema),
             _GetStruct(self._get_next),
             _GetError(self._get_last_error),
@@ -242,7 +219,7 @@ class MadeStream:
         if device is not None:
             self.struct.device_type = device[0]
         names = ("get_schema", "get_next", "get_last_error", "release")
-        for name, callback in zip(names, self._kept, strict=True):
+        for name, callback in zip(names, self._owners, strict=True):
             setattr(self.struct, name, ctypes.cast(callback, ctypes.c_void_p))
         keep_until_released(self)
 
@@ -257,10 +234,10 @@ class MadeStream:
     def _get_schema(self, _stream: int, out: int) -> int:
         self._note("get_schema")
         self._failed = False
-        made = self._make_schema()
-        self.schemas.append(made)
-        ctypes.memmove(out, made.address, ctypes.sizeof(ArrowSchema))
-        made.struct.release = SchemaRelease()
+        schema = self._make_schema()
+        self.schemas.append(schema)
+        ctypes.memmove(out, schema.address, ctypes.sizeof(ArrowSchema))
+        schema.struct.release = SchemaRelease()
         return 0
 
     def _get_next(self, _stream: int, out: int) -> int:

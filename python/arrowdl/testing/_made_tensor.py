@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import threading
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 from arrowdl._core import make_borrowed_capsule
 from arrowdl._lifecycle import at_exit
-from arrowdl.testing._capsules import make_capsule
 from arrowdl.testing._structs import (
     CPU,
     Deleter,
@@ -52,24 +50,24 @@ _unreleased: set[Any] = set()  # a struct in use may have no other reference
 _recent: deque[Any] = deque(maxlen=4096)  # their capsules look at them once more
 
 
-def keep_until_released(made: Any) -> None:
-    """Keep `made`, which has a method `forget`, until `released` is called with it."""
-    _unreleased.add(made)
+def keep_until_released(tensor: Any) -> None:
+    """Keep `tensor`, which has a method `forget`, until `released` is called with it."""
+    _unreleased.add(tensor)
 
 
-def released(made: Any) -> None:
+def released(tensor: Any) -> None:
     """A wrong consumer may still use it: it stays for a while."""
-    if made.lingers:
-        _recent.append(made)
-    _unreleased.discard(made)
+    if tensor.lingers:
+        _recent.append(tensor)
+    _unreleased.discard(tensor)
 
 
 @at_exit
 def _forget_leaked() -> None:
     """No callback in Python may run after the interpreter has ended."""
-    for made in list(_unreleased):
-        made.forget()
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))  # its memory may still be in use
+    for tensor in list(_unreleased):
+        tensor.forget()
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(tensor))  # its memory may still be in use
 
 
 class Memory:
@@ -120,7 +118,6 @@ class MadeTensor:
         (code, bits[, lanes])."""
         self.data: Any = data
         self.released = 0  # how often its deleter was called
-        self.thread: int | None = None  # the thread that called it last
         # the exception that was pending then. A deleter in Python loses it, so the consumer cannot
         # raise it
         self.pending: BaseException | None = None
@@ -161,19 +158,16 @@ class MadeTensor:
         self.pending = take_pending_exception()
         assert address == self.address
         self.released += 1
-        self.thread = threading.get_ident()
         released(self)
 
     def forget(self) -> None:
         """Leave nothing to call in the struct."""
         self.managed.deleter = Deleter()
 
-    def capsule(self, name: str | None = None) -> Any:
+    def capsule(self) -> Any:
         """As a producer hands it out: released with the capsule unless a consumer took it."""
-        if name is None:
-            standard = "dltensor_versioned" if self.is_versioned else "dltensor"
-            return make_borrowed_capsule(self.address, standard)
-        return make_capsule(self.address, name, lambda: self.managed.deleter(self.address))
+        name = "dltensor_versioned" if self.is_versioned else "dltensor"
+        return make_borrowed_capsule(self.address, name)
 
 
 _occurred = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyErr_Occurred", ctypes.pythonapi))

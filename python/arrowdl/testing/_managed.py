@@ -19,6 +19,8 @@ from arrowdl.testing._structs import (
 )
 
 LEGACY, VERSIONED = "dltensor", "dltensor_versioned"
+NEWEST = (1, 3)
+"""The DLPack version whose rules are checked."""
 
 # Code: its bits, and how `struct` reads a value of that many bits.
 _FORMATS = {
@@ -90,6 +92,14 @@ class Exported:
     def take_and_delete(self) -> None:
         self.take()
         self.delete()
+
+
+def export_newest(array: Any) -> Exported:
+    """Export an array in the newest version that it knows."""
+    try:
+        return Exported(array.__dlpack__(max_version=NEWEST))
+    except TypeError:
+        return Exported(array.__dlpack__())
 
 
 def deleter_address(managed: Any) -> int:

@@ -145,45 +145,55 @@ class Recorder:
         finally:
             self.case, self.rule = before
 
-    def _add(self, severity: Severity, rule: str, seen: str, advice: str) -> None:
-        self.findings.append(Finding(RULES[rule], severity, self.case, seen, advice))
+    def _add(self, severity: Severity, rule: str, seen: str, advice: str = "") -> None:
+        broken = RULES[rule or self.rule]
+        if severity != "skipped":
+            advice = advice or broken.advice
+        self.findings.append(Finding(broken, severity, self.case, seen, advice))
 
-    def error(self, rule: str, seen: str, advice: str) -> None:
+    # In each of these `rule` is by default that of the case, and `advice` that of the rule.
+    def error(self, seen: str, *, rule: str = "", advice: str = "") -> None:
         self._add("error", rule, seen, advice)
 
-    def warning(self, rule: str, seen: str, advice: str) -> None:
-        self._add("warning", rule, seen, advice)
-
-    def skip(self, rule: str, why: str) -> None:
-        self._add("skipped", rule, why, "")
+    def skip(self, why: str, *, rule: str = "") -> None:
+        self._add("skipped", rule, why)
 
     def expect(
         self,
-        rule: str,
         holds: bool,
         seen: str,
-        advice: str,
+        *,
+        rule: str = "",
+        advice: str = "",
         severity: Literal["error", "warning"] = "error",
     ) -> bool:
         """Record that `rule` was checked, and a finding unless it `holds`, which is returned."""
-        self.checked.append(rule)
+        self.passed(rule)
         if not holds:
             self._add(severity, rule, seen, advice)
         return holds
+
+    def prefer(self, holds: bool, seen: str, *, rule: str = "", advice: str = "") -> bool:
+        """Record that `rule` was checked, and a warning unless it `holds`, which is returned."""
+        return self.expect(holds, seen, rule=rule, advice=advice, severity="warning")
+
+    def passed(self, rule: str = "") -> None:
+        """Record that `rule` was checked."""
+        self.checked.append(rule or self.rule)
 
     def report(self, check: str, subject: str) -> Report:
         merged: dict[tuple[str, str, str], list[Finding]] = {}
         for finding in self.findings:
             key = (finding.rule.id, finding.severity, finding.seen)
             merged.setdefault(key, []).append(finding)
-        found = {finding.rule.id for finding in self.findings if finding.severity != "skipped"}
-        checked = dict.fromkeys(rule for rule in self.checked if rule not in found)
-        kept = [
+        rules = {finding.rule.id for finding in self.findings if finding.severity != "skipped"}
+        checked = dict.fromkeys(rule for rule in self.checked if rule not in rules)
+        findings = [
             replace(same[0], case=_join(dict.fromkeys(finding.case for finding in same)))
             for (rule, severity, _), same in merged.items()
-            if severity != "skipped" or not (rule in found or rule in checked)
+            if severity != "skipped" or not (rule in rules or rule in checked)
         ]
-        return Report(check, subject, tuple(kept), tuple(checked))
+        return Report(check, subject, tuple(findings), tuple(checked))
 
 
 def _join(cases: dict[str, None]) -> str:

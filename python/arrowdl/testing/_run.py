@@ -78,6 +78,21 @@ def checked_factory(make: Callable[[], Any]) -> Callable[[], Any]:
     return checked
 
 
+def skip_where(
+    find_reason: Callable[[Any], str | None], run: Callable[[Any, Recorder], None]
+) -> Callable[[Any, Recorder], None]:
+    """Return `run`, which is skipped for a subject with a reason against it."""
+
+    def checked(subject: Any, to: Recorder) -> None:
+        reason = find_reason(subject)
+        if reason is None:
+            run(subject, to)
+        else:
+            to.skip(reason)
+
+    return checked
+
+
 def describe(target: Any) -> str:
     """Return what a report calls `target`: a name for functions and types, else its type."""
     if isinstance(target, str):
@@ -92,12 +107,7 @@ def describe(target: Any) -> str:
 
 
 def run_check(
-    check: Check,
-    target: Any,
-    options: Mapping[str, Any],
-    *,
-    isolate: bool,
-    timeout: float,
+    check: Check, target: Any, options: Mapping[str, Any], *, isolate: bool, timeout: float
 ) -> Report:
     """Run all cases of `check` on `target`, in a process of its own if `isolate`."""
     if isolate:
@@ -105,10 +115,10 @@ def run_check(
     recorder = Recorder()
     subject = check.open(find_target(target), **options)
     with _quick_collections() as freezes:
-        known = 0
+        before = 0
         for index, case in enumerate(check.cases):
             if freezes:
-                known = freeze_imported(known)
+                before = freeze_imported(before)
             stop = run_case(case, subject, recorder)
             if stop is not None:
                 _skip(check.cases[index + 1 :], stop, recorder)
@@ -128,14 +138,14 @@ def _quick_collections() -> Iterator[bool]:
         gc.unfreeze()
 
 
-def freeze_imported(known: int) -> int:
+def freeze_imported(before: int) -> int:
     """Collect only garbage of the check: the objects of large libraries take long to look at.
 
     The subject may import one when it is first called. Returns the number of modules, of which
-    there were `known` when this was called last.
+    there were `before` when this was called last.
     """
     modules = len(sys.modules)
-    if modules > known:
+    if modules > before:
         gc.freeze()
     return modules
 
@@ -143,7 +153,7 @@ def freeze_imported(known: int) -> int:
 def _skip(cases: Iterable[Case], why: str, recorder: Recorder) -> None:
     for case in cases:
         with recorder.trying(case.name):
-            recorder.skip(case.rule, why)
+            recorder.skip(why, rule=case.rule)
 
 
 def run_case(case: Case, subject: Any, recorder: Recorder) -> str | None:
@@ -158,14 +168,13 @@ def run_case(case: Case, subject: Any, recorder: Recorder) -> str | None:
         except StopCheck as error:
             stop = error.why
             if error.seen is None:
-                recorder.skip(case.rule, error.why)
+                recorder.skip(error.why)
             else:
-                recorder.error(case.rule, error.seen, error.advice)
+                recorder.error(error.seen, advice=error.advice)
         except BaseException as error:  # whatever the subject raises is what was found
             recorder.error(
-                case.rule,
                 f"raised {quote(error)}",
-                "raise only what the specification says, or make the call work",
+                advice="raise only what the specification says, or make the call work",
             )
     gc.collect()  # what a case left is released while the case is known
     return stop
@@ -174,6 +183,16 @@ def run_case(case: Case, subject: Any, recorder: Recorder) -> str | None:
 def quote(error: BaseException) -> str:
     text = str(error).splitlines()
     return f"{type(error).__name__}: {text[0][:200]}" if text else type(error).__name__
+
+
+def outcome(result: Any) -> str:
+    """Say what a call raised, by what it returned or the exception that was caught."""
+    return f"raised {quote(result)}" if isinstance(result, Exception) else "raised nothing"
+
+
+def outcome_of(raised: list[BaseException], otherwise: str = "raised nothing") -> str:
+    """Say what threads raised."""
+    return f"raised {quote(raised[0])}" if raised else otherwise
 
 
 def forget_frames(error: BaseException) -> BaseException:
@@ -311,9 +330,10 @@ def _record_death(check: Check, running: str, ended: _Ended, recorder: Recorder)
     rule = next(case.rule for case in check.cases if case.name == running)
     with recorder.trying(running):
         recorder.error(
-            rule,
             f"the process {ended.why}",
-            "run the case under a debugger: it reads or frees what is not its own, or deadlocks",
+            rule=rule,
+            advice="run the case under a debugger: it reads or frees what belongs to others, or "
+            "deadlocks",
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from arrowdl.testing._managed import Exported, can_read, read_values
+from arrowdl.testing._managed import can_read, export_newest, read_values
 
 _READERS = ("to_pylist", "to_dicts", "tolist", "to_list")
 
@@ -18,10 +18,7 @@ def read_result(result: Any) -> Any:
         if callable(method):
             return method()
     if hasattr(result, "__dlpack__"):
-        try:
-            exported = Exported(result.__dlpack__(max_version=(1, 3)))
-        except TypeError:
-            exported = Exported(result.__dlpack__())
+        exported = export_newest(result)
         if can_read(exported.tensor):
             return read_values(exported.tensor)
     try:

@@ -28,5 +28,42 @@ TEST(TidyForExport, KeepsTheOtherBuffersOfAnEmptyArrayWithoutOffsets) {
   EXPECT_EQ(shared->buffers[2], data);
 }
 
+TEST(BeginListsAtZero, CopiesTheBitsOfValidityThatBeginInAByte) {
+  std::vector<OwnedSchema> item;
+  item.push_back(make_nested_schema("i", {}, "item"));
+  const OwnedSchema schema = make_nested_schema("+w:2", std::move(item));
+  const Type type = parse_schema(*schema.get());
+  const int32_t values[40] = {};
+  const void* value_buffers[2] = {nullptr, values};
+  const uint8_t bits[3] = {0b10110010, 0b00000101, 0};
+  const void* buffers[1] = {bits};
+  ArrowArray items = {};
+  items.length = 40;
+  items.n_buffers = 2;
+  items.buffers = value_buffers;
+  ArrowArray* children[1] = {&items};
+  ArrowArray source = {};
+  source.n_buffers = 1;
+  source.buffers = buffers;
+  source.n_children = 1;
+  source.children = children;
+  for (const int64_t offset : {0, 3, 8}) {
+    source.offset = offset;
+    source.length = 6;
+    OwnedArray shared;
+    share_tree(source, std::make_shared<int>(), shared.get());
+    begin_lists_at_zero(type, shared.get());
+    EXPECT_EQ(shared->offset, 0);
+    EXPECT_EQ(shared->length, 6);
+    EXPECT_EQ(shared->children[0]->offset, 2 * offset);
+    EXPECT_EQ(shared->children[0]->length, 12);
+    const auto* validity = static_cast<const uint8_t*>(shared->buffers[0]);
+    EXPECT_EQ(validity == bits + offset / 8, offset != 3);
+    for (int64_t i = 0; i < 6; ++i) {
+      EXPECT_EQ(validity[0] >> i & 1, bits[(offset + i) / 8] >> (offset + i) % 8 & 1);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace arrowdl

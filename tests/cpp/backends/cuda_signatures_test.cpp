@@ -54,18 +54,6 @@ EXPECT_MATCH(cuMemPoolGetAccess, int*, void*, const void*);
 EXPECT_MATCH(cuMemPoolTrimTo, void*, std::size_t);
 EXPECT_MATCH(cuMemAllocFromPoolAsync, void**, std::size_t, void*, void*);
 EXPECT_MATCH(cuPointerGetAttribute, void*, int, const void*);
-EXPECT_MATCH(cuDeviceGetPCIBusId, char*, int, int);
-EXPECT_MATCH(cuDeviceGetUuid, void*, int);
-EXPECT_MATCH(cuMemGetAllocationGranularity, std::size_t*, const void*, int);
-EXPECT_MATCH(cuMemCreate, void**, std::size_t, const void*, unsigned long long);
-EXPECT_MATCH(cuMemRelease, void*);
-EXPECT_MATCH(cuMemExportToShareableHandle, void*, void*, int, unsigned long long);
-EXPECT_MATCH(cuMemImportFromShareableHandle, void**, void*, int);
-EXPECT_MATCH(cuMemAddressReserve, void**, std::size_t, std::size_t, void*, unsigned long long);
-EXPECT_MATCH(cuMemAddressFree, void*, std::size_t);
-EXPECT_MATCH(cuMemMap, void*, std::size_t, std::size_t, void*, unsigned long long);
-EXPECT_MATCH(cuMemUnmap, void*, std::size_t);
-EXPECT_MATCH(cuMemSetAccess, void*, std::size_t, const void*, std::size_t);
 EXPECT_MATCH(cuModuleLoadData, void**, const void*);
 EXPECT_MATCH(cuModuleGetFunction, void**, void*, const char*);
 EXPECT_MATCH(cuLaunchKernel, void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
@@ -82,16 +70,15 @@ static_assert(CU_EVENT_DISABLE_TIMING == 2 && CU_STREAM_NON_BLOCKING == 1 &&
 static_assert(CU_POINTER_ATTRIBUTE_MEMORY_TYPE == 2 && CU_POINTER_ATTRIBUTE_IS_MANAGED == 8 &&
               CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL == 9 && CU_MEMORYTYPE_HOST == 1);
 
+static_assert(CU_POINTER_ATTRIBUTE_BUFFER_ID == 7);
+#if CUDA_VERSION >= 12020
+static_assert(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID == 134);
+#endif
 static_assert(CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE == 17 &&
               CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS == 89 &&
               CU_MEMPOOL_ATTR_RELEASE_THRESHOLD == 4 && CU_MEM_ALLOCATION_TYPE_PINNED == 1 &&
               CU_MEM_LOCATION_TYPE_DEVICE == 1 && CU_MEM_ACCESS_FLAGS_PROT_READWRITE == 3 &&
               sizeof(CUmemPoolProps) == 88 && sizeof(CUmemAccessDesc) == 12);
-static_assert(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR == 1 &&
-              CU_MEM_ALLOC_GRANULARITY_MINIMUM == 0 && sizeof(CUmemAllocationProp) == 32 &&
-              offsetof(CUmemAllocationProp, requestedHandleTypes) == 4 &&
-              offsetof(CUmemAllocationProp, location) == 8 &&
-              offsetof(CUmemAllocationProp, win32HandleMetaData) == 16 && sizeof(CUuuid) == 16);
 static_assert(CUDA_ERROR_INVALID_IMAGE == 200 && CUDA_ERROR_NO_BINARY_FOR_GPU == 209 &&
               CUDA_ERROR_INVALID_PTX == 218 && CUDA_ERROR_JIT_COMPILER_NOT_FOUND == 221 &&
               CUDA_ERROR_UNSUPPORTED_PTX_VERSION == 222 &&

@@ -14,7 +14,7 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_dlpack.hpp"
-#include "compute/read_field.hpp"
+#include "compute/plain_rows.hpp"
 #include "support/build_array.hpp"
 #include "support/device_test.hpp"
 #include "support/every_type.hpp"

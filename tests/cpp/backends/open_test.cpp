@@ -5,8 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "backends/cuda.hpp"
-#include "backends/hip.hpp"
+#include "backends/runtimes.hpp"
 #include "support/device_test.hpp"
 
 namespace arrowdl {

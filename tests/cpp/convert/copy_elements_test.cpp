@@ -11,6 +11,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/to_dlpack.hpp"
 #include "convert/array_as_tensor.hpp"
+#include "support/expect_error.hpp"
 #include "support/sample_arrays.hpp"
 
 namespace arrowdl {
@@ -211,6 +212,18 @@ TEST(CopyElements, SubstitutesTheNullsOfAnyWindow) {
   expect_substitutes<uint16_t>("float16", Nulls::kNan, 0x7E00);
   expect_substitutes<uint32_t>("float32", Nulls::kNan, 0x7FC00000);
   expect_substitutes<uint64_t>("float64", Nulls::kNan, 0x7FF8000000000000);
+}
+
+TEST(CopyElements, SubstitutesANumberThatTheTypeHolds) {
+  expect_substitutes<uint8_t>("int8", Nulls(Number(int64_t{-1})), 0xFF);
+  expect_substitutes<uint16_t>("float16", Nulls(Number(1.0)), 0x3C00);
+  expect_substitutes<uint32_t>("float32", Nulls(Number(0.1)), 0x3DCCCCCD);
+  expect_substitutes<uint64_t>("uint64", Nulls(Number(UINT64_MAX)), UINT64_MAX);
+  const DeviceArray array = primitive<int8_t>("int8", {1, 2}, {2, "10"}).import();
+  for (const Number& number : {Number(int64_t{128}), Number(0.5), Number(UINT64_MAX), Number()}) {
+    expect_error(ErrorKind::kValue, "is not a value of int8", [&] { copy(array, Nulls(number)); });
+  }
+  EXPECT_EQ((Bytes{1, 0}), elements<uint8_t>(copy(array, Nulls(Number(int64_t{0})))));
 }
 
 TEST(CopyElements, FillsTheNullsOfEveryLevel) {

@@ -49,6 +49,22 @@ void expect_interleaved(const char* dtype, int64_t rows, int64_t columns) {
   }
 }
 
+TEST(StackFields, TimesHaveOneUnit) {
+  const auto time = [](const char* format, const char* name) {
+    return sample(make_nested_schema(format, {}, name), {1},
+                  {Buffer(), share(std::vector<int64_t>{1})});
+  };
+  const auto stack = [&](const char* first, const char* second) {
+    return nest("+s", samples(time(first, "a"), time(second, "b")), {1}).import();
+  };
+  expect_error(stack("tsu:", "tsn:"), Nulls::kRaise, {"one unit", "\"b\" is timestamp[ns]"});
+  expect_error(stack("tDs", "tsm:UTC"), Nulls::kRaise, {"one unit", "\"a\" is duration[s]"});
+  for (const char* second : {"tsu:UTC", "tDu", "ttu", "l"}) {
+    EXPECT_EQ((std::vector<int64_t>{1, 2}),
+              shape(stack_fields(stack("tsu:", second), Nulls::kRaise)));
+  }
+}
+
 TEST(StackFields, InterleavesAnyNumberOfColumnsOfAnySize) {
   for (const int64_t columns : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 100}) {
     for (const int64_t rows : {0, 1, 2, 15, 16, 17, 1000}) {

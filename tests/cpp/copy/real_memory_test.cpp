@@ -1,5 +1,8 @@
 // Tests what real GPUs do with memory that one device alone does not show: peers, pools, the
 // memory of others, managed memory, kernels that do not load, waits on the host.
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstring>
 #include <functional>
@@ -12,6 +15,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/dtype.hpp"
 #include "arrowdl/owned.hpp"
+#include "arrowdl/stream.hpp"
 #include "arrowdl/wait.hpp"
 #include "support/build_array.hpp"
 #include "support/device_test.hpp"
@@ -318,6 +322,81 @@ TEST_P(RealMemoryTest, PinnedArraysDoNotCountAgainstTheStagingLimit) {
   held.clear();
   EXPECT_TRUE(eventually([&] { return fake_->count().allocations <= before - 5; }));
   set_staging_limit(kDefaultStagingLimit);
+}
+
+// ---------------------------------------------------------------- several devices and nodes
+
+/// The mode of this thread's memory policy; -1 where the kernel has none.
+int find_policy() {
+  int mode = -1;
+  return syscall(SYS_get_mempolicy, &mode, nullptr, 0, nullptr, 0) == 0 ? mode : -1;
+}
+
+TEST_P(RealMemoryTest, PinnedMemoryIsOfTheNodeOfItsDevice) {
+  if (!is_cuda() || find_policy() != 0) GTEST_SKIP();
+  fake_->set_host_node(0);
+  const DeviceArray array = copy_array(make_bytes(pattern(21 * kMebibyte)), host_);
+  EXPECT_EQ(fake_->pinned_node(), 0);
+  EXPECT_EQ(find_policy(), 0);
+  fake_->set_host_node(1023);  // none that this machine has
+  EXPECT_TRUE(read(copy_array(array, Device{host_.type, 1})) == pattern(21 * kMebibyte));
+  constexpr int kBind = 2;
+  const unsigned long first_node[16] = {1};
+  ASSERT_EQ(syscall(SYS_set_mempolicy, kBind, first_node, 1024), 0);
+  fake_->set_host_node(0);
+  const DeviceArray other = copy_array(make_bytes(pattern(29 * kMebibyte)), host_);
+  EXPECT_EQ(fake_->pinned_node(), -1) << "the user has chosen";
+  EXPECT_EQ(find_policy(), kBind);
+  ASSERT_EQ(syscall(SYS_set_mempolicy, 0, nullptr, 0), 0);
+}
+
+TEST_P(RealMemoryTest, EachDeviceHasPinnedBlocksOfItsOwn) {
+  const DeviceArray array = make_bytes(pattern(3 * kMebibyte));
+  for (const Device& device : {device_, second_}) {
+    int64_t before = fake_->page_locks();
+    copy_array(array, device).synchronize();
+    settle();
+    EXPECT_EQ(fake_->page_locks(), before + 1) << to_string(device);
+    before = fake_->page_locks();
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(read(copy_array(array, device)) == pattern(3 * kMebibyte));
+      settle();
+    }
+    EXPECT_LE(fake_->page_locks(), before + 1) << to_string(device);
+  }
+}
+
+TEST_P(RealMemoryTest, TheCallersDeviceStaysCurrentOnEachThread) {
+  const DeviceArray array = make_bytes(pattern(6 * kMebibyte));
+  const auto use = [&](int current, const Device& to) {
+    fake_->set_current_context(current);
+    const int64_t before = fake_->current_context();
+    const auto check = [&](const char* call) {
+      EXPECT_EQ(fake_->current_context(), before) << call << ' ' << to_string(to);
+    };
+    {
+      const DeviceArray there = copy_array(array, to);
+      check("to");
+      there.synchronize();
+      check("synchronize");
+      const DeviceArray pinned = copy_array(there, Device{host_.type, to.id});
+      check("to pinned memory");
+      EXPECT_TRUE(read(there) == pattern(6 * kMebibyte));
+      check("to cpu");
+      const OwnedStream stream = copy_stream_to(make_stream({array, array}), to);
+      while (stream->next()) check("stream");
+      there.record_stream(GetParam().default_stream);
+    }
+    check("release");
+  };
+  std::vector<std::thread> threads;
+  for (const int current : {0, 1}) {
+    for (const Device& to : {device_, second_}) threads.emplace_back(use, current, to);
+  }
+  for (std::thread& thread : threads) thread.join();
+  use(1, device_);
+  fake_->set_current_context(-1);
+  settle();
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ enum Status : int {
   kCaptureImplicit = 906,
 };
 
-// What CUmemAllocationProp, CUmemPoolProps and CUmemAccessDesc, and HIP's, say of memory.
+// What CUmemPoolProps and CUmemAccessDesc, and HIP's, say of memory.
 constexpr int kPinned = 1;
 constexpr int kDeviceLocation = 1;
 constexpr int kReadWrite = 3;
@@ -88,22 +88,6 @@ int trim_pool(void* pool, std::size_t keep);
 int allocate_from_pool(void** memory, std::size_t size, void* pool, void* stream);
 int copy_peer_async(void* target, void* target_context, const void* source, void* source_context,
                     std::size_t size, void* stream);
-
-int get_pci_id(char* text, int size, int device);
-int get_uuid(void* uuid, int device);
-int get_granularity(std::size_t* granularity, const void* properties, int option);
-int create_memory(void** handle, std::size_t size, const void* properties,
-                  unsigned long long flags);
-int release_memory(void* handle);
-int export_memory(void* descriptor, void* handle, int type, unsigned long long flags);
-int import_memory(void** handle, int descriptor, int type);
-int reserve_range(void** address, std::size_t size, std::size_t alignment, void* wanted,
-                  unsigned long long flags);
-int free_range(void* address, std::size_t size);
-int map_memory(void* address, std::size_t size, std::size_t offset, void* handle,
-               unsigned long long flags);
-int unmap_memory(void* address, std::size_t size);
-int set_access(void* address, std::size_t size, const void* descriptions, std::size_t count);
 
 /// The last failed call's status on this thread, cleared: HIP's hipGetLastError.
 int take_last_error();

@@ -98,8 +98,9 @@ class Controls final : public FakeDriver {
     m_.has_pools = m_.can_pin = true;
     m_.reuses_handles = false;
     m_.is_globally_capturing = m_.is_capture_broken = false;
-    m_.has_peers = m_.has_concurrent_managed = m_.can_share = true;
-    m_.module_status = m_.version = 0;
+    m_.has_peers = m_.has_concurrent_managed = true;
+    m_.module_status = 0;
+    m_.host_node = m_.pinned_node = -1;
     m_.capacity = UINT64_MAX;
     m_.fail_in = 0;
     m_.has_failed = false;
@@ -119,7 +120,6 @@ class Controls final : public FakeDriver {
     for (const auto& [address, allocation] : m_.allocations) {
       counts.allocations += allocation.is_freed ? 0 : 1;
     }
-    counts.allocations += static_cast<int>(m_.shared.size() + m_.ranges.size());
     for (const int retained : m_.retained) counts.contexts += retained;
     return counts;
   }
@@ -152,13 +152,14 @@ class Controls final : public FakeDriver {
     const Lock lock(m_.mutex);
     m_.has_concurrent_managed = possible;
   }
-  void set_version(int version) override {
+  void set_host_node(int node) override {
     const Lock lock(m_.mutex);
-    m_.version = version;
+    m_.host_node = node;
+    m_.pinned_node = -1;
   }
-  void set_sharing(bool possible) override {
+  int pinned_node() override {
     const Lock lock(m_.mutex);
-    m_.can_share = possible;
+    return m_.pinned_node;
   }
   void set_module_status(int status) override {
     const Lock lock(m_.mutex);
@@ -188,6 +189,14 @@ class Controls final : public FakeDriver {
   int64_t page_locks() override {
     const Lock lock(m_.mutex);
     return m_.page_locks;
+  }
+  int launches() override {
+    const Lock lock(m_.mutex);
+    return m_.launches;
+  }
+  int device_allocations() override {
+    const Lock lock(m_.mutex);
+    return m_.device_allocations + m_.growths;
   }
   void* allocate_elsewhere(int device, std::size_t size) override {
     const Lock lock(m_.mutex);
@@ -267,14 +276,18 @@ extern "C" __attribute__((visibility("default"))) void arrowdl_fake_set_module_s
 
 #define FAKE_CONTROL extern "C" __attribute__((visibility("default")))
 
-FAKE_CONTROL void arrowdl_fake_set_sharing(int possible) {
-  arrowdl_fake_driver()->set_sharing(possible != 0);
-}
 FAKE_CONTROL void arrowdl_fake_set_peers(int possible) {
   arrowdl_fake_driver()->set_peer_access(possible != 0);
 }
 FAKE_CONTROL int arrowdl_fake_allocations() { return arrowdl_fake_driver()->count().allocations; }
 FAKE_CONTROL int arrowdl_fake_host_waits() { return arrowdl_fake_driver()->host_waits(); }
+FAKE_CONTROL int arrowdl_fake_page_locks() {
+  return static_cast<int>(arrowdl_fake_driver()->page_locks());
+}
+FAKE_CONTROL int arrowdl_fake_launches() { return arrowdl_fake_driver()->launches(); }
+FAKE_CONTROL int arrowdl_fake_device_allocations() {
+  return arrowdl_fake_driver()->device_allocations();
+}
 FAKE_CONTROL int arrowdl_fake_copies() { return arrowdl_fake_driver()->copies(); }
 FAKE_CONTROL int arrowdl_fake_misuses() { return arrowdl_fake_driver()->misuses(); }
 FAKE_CONTROL void arrowdl_fake_set_handle_reuse(int reuses) {

@@ -92,44 +92,6 @@ FAKE_EXPORT int cuMemcpyPeerAsync(void* to, void* to_context, const void* from, 
   return fake::copy_peer_async(to, to_context, from, from_context, n, s);
 }
 
-// Missing in a driver before CUDA 10.2, and not needed.
-#ifndef FAKE_OLD_DRIVER
-FAKE_EXPORT int cuDeviceGetPCIBusId(char* text, int size, int device) {
-  return fake::get_pci_id(text, size, device);
-}
-FAKE_EXPORT int cuMemGetAllocationGranularity(std::size_t* n, const void* properties, int option) {
-  return fake::get_granularity(n, properties, option);
-}
-FAKE_EXPORT int cuMemCreate(void** handle, std::size_t n, const void* p, unsigned long long f) {
-  return fake::create_memory(handle, n, p, f);
-}
-FAKE_EXPORT int cuMemRelease(void* handle) { return fake::release_memory(handle); }
-FAKE_EXPORT int cuMemExportToShareableHandle(void* d, void* handle, int t, unsigned long long f) {
-  return fake::export_memory(d, handle, t, f);
-}
-FAKE_EXPORT int cuMemAddressReserve(void** address, std::size_t n, std::size_t alignment, void* at,
-                                    unsigned long long f) {
-  return fake::reserve_range(address, n, alignment, at, f);
-}
-FAKE_EXPORT int cuMemAddressFree(void* address, std::size_t n) {
-  return fake::free_range(address, n);
-}
-FAKE_EXPORT int cuMemMap(void* address, std::size_t n, std::size_t offset, void* handle,
-                         unsigned long long f) {
-  return fake::map_memory(address, n, offset, handle, f);
-}
-FAKE_EXPORT int cuMemUnmap(void* address, std::size_t n) { return fake::unmap_memory(address, n); }
-FAKE_EXPORT int cuMemSetAccess(void* address, std::size_t n, const void* descriptions,
-                               std::size_t count) {
-  return fake::set_access(address, n, descriptions, count);
-}
-FAKE_EXPORT int cuDeviceGetUuid_v2(void* uuid, int device) { return fake::get_uuid(uuid, device); }
-FAKE_EXPORT int cuMemImportFromShareableHandle(void** handle, void* descriptor, int type) {
-  return fake::import_memory(handle, static_cast<int>(reinterpret_cast<intptr_t>(descriptor)),
-                             type);
-}
-#endif
-
 FAKE_EXPORT int cuModuleLoadData(void** module, const void* image) {
   return fake::load_module(module, image);
 }

@@ -83,10 +83,10 @@ class FakeDriver {
   virtual void set_peer_access(bool possible) = 0;
   /// Device attribute 89.
   virtual void set_concurrent_managed(bool possible) = 0;
-  /// The runtime's version; 0: that of the library by default.
-  virtual void set_version(int version) = 0;
-  /// Whether memory can be exported to other processes.
-  virtual void set_sharing(bool possible) = 0;
+  /// Device attribute 134, of all devices; -1: the system has no NUMA nodes.
+  virtual void set_host_node(int node) = 0;
+  /// The node that the thread preferred that has pinned memory last; -1: none.
+  virtual int pinned_node() = 0;
   /// The status with which every module fails to load; 0: they load.
   virtual void set_module_status(int status) = 0;
   /// The bytes that allocations may take beyond those on device 0 now, what pools keep included.
@@ -99,6 +99,10 @@ class FakeDriver {
   virtual int host_waits() = 0;
   /// How many calls have pinned memory, or freed pinned memory.
   virtual int64_t page_locks() = 0;
+  /// How many kernels have been launched.
+  virtual int launches() = 0;
+  /// How many calls have taken memory of a device, and growths of its pools.
+  virtual int device_allocations() = 0;
   /// Memory of another library's pool, which grants no access.
   virtual void* allocate_elsewhere(int device, std::size_t size) = 0;
   /// Memory that another library has mapped on its device alone, as torch's expandable segments
@@ -127,10 +131,12 @@ extern "C" void arrowdl_fake_set_capacity(unsigned long long bytes);
 extern "C" void arrowdl_fake_set_concurrent_managed(int possible);
 extern "C" void arrowdl_fake_set_module_status(int status);
 // Conditions and observations for tests in Python.
-extern "C" void arrowdl_fake_set_sharing(int possible);
 extern "C" int arrowdl_fake_allocations();
 extern "C" int arrowdl_fake_copies();
 extern "C" int arrowdl_fake_host_waits();
+extern "C" int arrowdl_fake_page_locks();
+extern "C" int arrowdl_fake_launches();
+extern "C" int arrowdl_fake_device_allocations();
 extern "C" int arrowdl_fake_misuses();
 extern "C" void arrowdl_fake_set_handle_reuse(int reuses);
 extern "C" void arrowdl_fake_set_green(void* stream, int green);

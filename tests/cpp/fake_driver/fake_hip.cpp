@@ -66,45 +66,6 @@ FAKE_EXPORT int hipMallocFromPoolAsync(void** memory, std::size_t n, void* pool,
 FAKE_EXPORT int hipDeviceCanAccessPeer(int* can, int device, int peer) {
   return fake::can_access_peer(can, device, peer);
 }
-FAKE_EXPORT int hipDeviceGetPCIBusId(char* text, int size, int device) {
-  return fake::get_pci_id(text, size, device);
-}
-FAKE_EXPORT int hipMemGetAllocationGranularity(std::size_t* n, const void* properties, int option) {
-  return fake::get_granularity(n, properties, option);
-}
-FAKE_EXPORT int hipMemCreate(void** handle, std::size_t n, const void* p, unsigned long long f) {
-  return fake::create_memory(handle, n, p, f);
-}
-FAKE_EXPORT int hipMemRelease(void* handle) { return fake::release_memory(handle); }
-FAKE_EXPORT int hipMemExportToShareableHandle(void* d, void* handle, int t, unsigned long long f) {
-  return fake::export_memory(d, handle, t, f);
-}
-FAKE_EXPORT int hipMemAddressReserve(void** address, std::size_t n, std::size_t alignment, void* at,
-                                     unsigned long long f) {
-  return fake::reserve_range(address, n, alignment, at, f);
-}
-FAKE_EXPORT int hipMemAddressFree(void* address, std::size_t n) {
-  return fake::free_range(address, n);
-}
-FAKE_EXPORT int hipMemMap(void* address, std::size_t n, std::size_t offset, void* handle,
-                          unsigned long long f) {
-  return fake::map_memory(address, n, offset, handle, f);
-}
-FAKE_EXPORT int hipMemUnmap(void* address, std::size_t n) { return fake::unmap_memory(address, n); }
-FAKE_EXPORT int hipMemSetAccess(void* address, std::size_t n, const void* descriptions,
-                                std::size_t count) {
-  return fake::set_access(address, n, descriptions, count);
-}
-FAKE_EXPORT int hipDeviceGetUuid(void* uuid, int device) { return fake::get_uuid(uuid, device); }
-// Before ROCm 7.1 it takes a pointer to the descriptor: PyTorch's CUDASymmetricMemory passes it so.
-FAKE_EXPORT int hipMemImportFromShareableHandle(void** handle, void* descriptor, int type) {
-  int version = 0;
-  hipRuntimeGetVersion(&version);
-  const int value = version >= 70100000 ? static_cast<int>(reinterpret_cast<intptr_t>(descriptor))
-                                        : *static_cast<int*>(descriptor);
-  return fake::import_memory(handle, value, type);
-}
-
 FAKE_EXPORT int hipModuleLoadData(void** module, const void* image) {
   return fake::load_module(module, image);
 }

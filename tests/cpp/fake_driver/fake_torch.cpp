@@ -35,6 +35,13 @@ Cache& cache() {
   return *made;
 }
 
+/// torch gives blocks of many sizes from segments of 2 MiB: sizes that differ little share blocks.
+int64_t round_up(int64_t size) {
+  int64_t rounded = 512;
+  while (rounded < size) rounded *= 2;
+  return rounded;
+}
+
 int64_t count() { return static_cast<int64_t>(cache().streams.size()); }
 
 thread_local void* current_stream = nullptr;
@@ -63,7 +70,7 @@ int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* context,
              void (*set_error)(void*, const char*, const char*)) {
   auto tensor = std::make_unique<Tensor>();
   tensor->size = prototype->shape[0];
-  tensor->key = {current_stream, tensor->size};
+  tensor->key = {current_stream, round_up(tensor->size)};
   DLManagedTensorVersioned& managed = tensor->managed;
   managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
   managed.deleter = delete_tensor;
@@ -80,7 +87,7 @@ int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* context,
   if (!blocks.empty()) {
     managed.dl_tensor.data = blocks.back();
     blocks.pop_back();
-  } else if (allocate_from_driver(&managed.dl_tensor.data, tensor->size) != 0) {
+  } else if (allocate_from_driver(&managed.dl_tensor.data, tensor->key.second) != 0) {
     set_error(context, "MemoryError", "the driver's double has no memory");
     return -1;
   }

@@ -31,6 +31,7 @@ constexpr unsigned kNonBlocking = 1;
 constexpr int kMemoryType = 2;
 constexpr int kIsManaged = 8;
 constexpr int kDeviceOrdinal = 9;
+constexpr int kBufferId = 7;
 constexpr int kPoolHandle = 17;
 #ifdef FAKE_HIP
 constexpr bool kHasContexts = false;
@@ -100,14 +101,6 @@ struct Allocation {
   std::size_t size = 0;
   bool is_mapped = false;  ///< memory of another call than the address
   std::set<int> granted;   ///< devices that may access mapped memory
-};
-
-/// Memory without an address, of this process or another.
-struct SharedMemory {
-  int descriptor = -1;
-  std::size_t size = 0;
-  int device = 0;
-  int handle_types = 0;
 };
 
 /// A pool of memory of one device, which other devices use only after it grants them access.
@@ -182,19 +175,19 @@ struct Machine {
 
   std::map<void*, Pool> pools;
   void* default_pools[kDevices] = {};
-  bool has_peers = true;               ///< devices can access each other's memory
+  bool has_peers = true;  ///< devices can access each other's memory
+  int host_node = -1;     ///< device attribute 134
+  int pinned_node = -1;   ///< the node that the last thread that pinned memory preferred
   bool has_concurrent_managed = true;  ///< the host may read managed memory while a GPU works
   int module_status = 0;               ///< why no module can be loaded; 0: they can
   uint64_t capacity = UINT64_MAX;      ///< bytes that all allocations of one device may take
   std::vector<int> visible;            ///< the number in the machine of each device
-  std::map<void*, SharedMemory> shared;
-  std::map<uintptr_t, std::size_t> ranges;  ///< reserved addresses
-  bool can_share = true;
-  int version = 0;  ///< 0: the library's own
   int copies = 0;
   int growths = 0;         ///< how often a pool took memory from its device
   int host_waits = 0;      ///< calls that waited for work on the host
   int64_t page_locks = 0;  ///< calls that pinned memory or freed such memory
+  int launches = 0;
+  int device_allocations = 0;  ///< of memory of no pool; see `growths`
 
   Machine();
 

@@ -1,4 +1,7 @@
 // The fake driver's calls for memory, copies and kernels.
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <memory>
 #include <string>
@@ -9,13 +12,31 @@
 namespace arrowdl::testing::fake {
 namespace {
 
+/// The NUMA node that this thread prefers for new pages; -1: none.
+int find_preferred_node() {
+  constexpr int kPreferred = 1;
+  int mode = 0;
+  unsigned long nodes[1024 / 64] = {};
+  if (syscall(SYS_get_mempolicy, &mode, nodes, 1024, nullptr, 0) != 0 || mode != kPreferred) {
+    return -1;
+  }
+  for (int node = 0; node < 1024; ++node) {
+    if (((nodes[node / 64] >> (node % 64)) & 1) != 0) return node;
+  }
+  return -1;
+}
+
 int give_memory(void** memory, std::size_t size, Memory kind) {
   return call_in_context(kMaySynchronize, [&](Machine& m, Lock&) {
     if (size == 0) return kInvalidValue;
     if (size > (std::size_t{1} << 40)) return kOutOfMemory;
     if (kind == Memory::kHost && !m.can_pin) return kOutOfMemory;
-    if (kind == Memory::kHost) ++m.page_locks;
+    if (kind == Memory::kHost) {
+      ++m.page_locks;
+      m.pinned_node = find_preferred_node();
+    }
     if (kind == Memory::kDevice && !m.has_room(current_device(), size)) return kOutOfMemory;
+    if (kind == Memory::kDevice) ++m.device_allocations;
     *memory = m.add_allocation(size, false, kind);
     return kSuccess;
   });
@@ -83,8 +104,9 @@ int copy_async(void* target, const void* source, std::size_t size, void* handle)
     const Allocation* const read = m.find_allocation(source);
     const Allocation* const written = m.find_allocation(target);
     const bool stages = read == nullptr;
-    const bool waits = written == nullptr;
-    if (stages && waits) return static_cast<int>(kInvalidValue);
+    constexpr std::size_t kMostInCommand = std::size_t{64} << 10;
+    const bool waits = written == nullptr || (stages && size > kMostInCommand);
+    if (stages && written == nullptr) return static_cast<int>(kInvalidValue);
     if (!m.may_access(stream->device, read) || !m.may_access(stream->device, written)) {
       return static_cast<int>(kInvalidValue);
     }
@@ -122,6 +144,9 @@ int get_pointer_attribute(void* value, int attribute, const void* memory) {
         return kSuccess;
       case kDeviceOrdinal:
         result = allocation->device;
+        return kSuccess;
+      case kBufferId:
+        *static_cast<uint64_t*>(value) = reinterpret_cast<uintptr_t>(allocation->bytes.data());
         return kSuccess;
       case kPoolHandle:
         *static_cast<void**>(value) = allocation->pool;
@@ -187,6 +212,7 @@ int launch_kernel(void* handle, unsigned blocks, unsigned threads, void* on, voi
       if (!m.may_use(stream->device, argument)) ++m.misuses;
       used.emplace_back(reinterpret_cast<const void*>(argument.value), 0);
     }
+    ++m.launches;
     m.submit_use(stream, std::move(used),
                  [run = launch.run, blocks, threads] { run({blocks, threads}); });
     return failure_of(m, stream->device);

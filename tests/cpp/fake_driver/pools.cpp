@@ -27,6 +27,7 @@ struct AccessDescription {
 constexpr int kReleaseThreshold = 4;
 constexpr int kConcurrentManaged = 89;
 constexpr int kHasPools = 115;
+constexpr int kHostNode = 134;
 
 template <typename Body>
 int call_on_pool(void* handle, const Body& body) {
@@ -106,6 +107,10 @@ int get_context_device(int* device) {
 int get_device_attribute(int* value, int attribute, int device) {
   return call(kAnyCall, [&](Machine& m, Lock&) {
     if (device < 0 || device >= m.device_count) return kInvalidDevice;
+    if (attribute == kHostNode) {
+      *value = m.host_node;
+      return kSuccess;
+    }
     if (attribute != kConcurrentManaged && attribute != kHasPools) return kInvalidValue;
     *value = (attribute == kHasPools ? m.has_pools : m.has_concurrent_managed) ? 1 : 0;
     return kSuccess;

@@ -16,8 +16,8 @@ int init(unsigned) {
 }
 
 int get_version(int* version, int value) {
-  return call(kAnyCall, [&](Machine& m, Lock&) {
-    *version = m.version != 0 ? m.version : value;
+  return call(kAnyCall, [&](Machine&, Lock&) {
+    *version = value;
     return kSuccess;
   });
 }

@@ -4,82 +4,42 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
 #include <string>
 #include <vector>
+
+#include "support/footer_writer.hpp"
 
 namespace {
 
 using arrowdl::ParquetFooter;
 using arrowdl::parse_parquet_footer;
-
-/// Writes Thrift's compact protocol.
-class FooterWriter {
- public:
-  FooterWriter& byte(int value) {
-    bytes_.push_back(static_cast<uint8_t>(value));
-    return *this;
-  }
-  FooterWriter& varint(uint64_t value) {
-    for (; value >= 0x80; value >>= 7) byte(static_cast<int>(value & 0x7f) | 0x80);
-    return byte(static_cast<int>(value));
-  }
-  FooterWriter& number(int64_t value) {
-    return varint(static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63));
-  }
-  /// The header of a field whose number is `delta` higher than that of the field before.
-  FooterWriter& field(int delta, int type) { return byte(delta << 4 | type); }
-  FooterWriter& int64(int delta, int64_t value) { return field(delta, 6).number(value); }
-  FooterWriter& text(const std::string& value) {
-    varint(value.size());
-    bytes_.insert(bytes_.end(), value.begin(), value.end());
-    return *this;
-  }
-  FooterWriter& list(int delta, size_t size, int type) {
-    field(delta, 9);
-    if (size < 15) return byte(static_cast<int>(size) << 4 | type);
-    return byte(0xf0 | type).varint(size);
-  }
-  FooterWriter& stop() { return byte(0); }
-  FooterWriter& append(const std::vector<uint8_t>& bytes) {
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-    return *this;
-  }
-  const std::vector<uint8_t>& bytes() const { return bytes_; }
-
- private:
-  std::vector<uint8_t> bytes_;
-};
-
-constexpr int kWireInt32 = 5;
-constexpr int kWireBinary = 8;
-constexpr int kWireStruct = 12;
+using arrowdl::testing::FooterWriter;
+using arrowdl::testing::kWireBinary;
+using arrowdl::testing::kWireInt32;
+using arrowdl::testing::kWireStruct;
 
 /// A column chunk with its number of values, and the name of a file.
-std::vector<uint8_t> make_chunk(int64_t values, bool names_file) {
+std::vector<uint8_t> make_chunk(int64_t values, bool names_file, int64_t type) {
   FooterWriter writer;
   if (names_file) writer.field(1, kWireBinary).text("other.parquet");
   writer.int64(names_file ? 1 : 2, 4).field(1, kWireStruct);
-  writer.field(1, kWireInt32).number(1).list(1, 1, kWireInt32).number(0);
+  writer.field(1, kWireInt32).number(type).list(1, 1, kWireInt32).number(0);
   writer.list(1, 1, kWireBinary).text("x").field(1, kWireInt32).number(0);
   writer.int64(1, values).int64(1, 9).int64(1, 9).int64(2, 4).stop();
   return writer.stop().bytes();
 }
 
 std::vector<uint8_t> make_group(int64_t rows, int64_t nbytes, bool names_file = false,
-                                int64_t values = -1) {
+                                int64_t values = -1, int64_t type = 1) {
   FooterWriter writer;
-  writer.list(1, 1, kWireStruct).append(make_chunk(values < 0 ? rows : values, names_file));
+  writer.list(1, 1, kWireStruct).append(make_chunk(values < 0 ? rows : values, names_file, type));
   return writer.int64(1, nbytes).int64(1, rows).stop().bytes();
 }
 
-/// With the schema: a root with one column, of a list if `repetition` is 2.
 FooterWriter begin_footer(const std::string& column = "x", int64_t repetition = 1) {
-  FooterWriter writer;
-  writer.field(1, kWireInt32).number(2);
-  writer.list(1, 2, kWireStruct).field(4, kWireBinary).text("schema");
-  writer.field(1, kWireInt32).number(1).stop();
-  writer.field(3, kWireInt32).number(repetition).field(1, kWireBinary).text(column).stop();
-  return writer;
+  return FooterWriter().schema(column, repetition);
 }
 
 std::vector<uint8_t> make_footer(int64_t total, const std::vector<std::vector<uint8_t>>& groups,
@@ -143,6 +103,11 @@ TEST(ParquetFooter, RefusesColumnsWithOtherNumbersOfValues) {
   EXPECT_FALSE(parse_footer(make_footer(7, {make_group(7, 70, false, 6)}, 2)));
 }
 
+TEST(ParquetFooter, RefusesColumnsOfAnotherTypeThanTheSchema) {
+  EXPECT_TRUE(parse_footer(make_footer(7, {make_group(7, 70, false, 7, 1)})));
+  EXPECT_FALSE(parse_footer(make_footer(7, {make_group(7, 70, false, 7, 2)})));
+}
+
 TEST(ParquetFooter, RefusesColumnsOfAnotherFile) {
   EXPECT_FALSE(parse_footer(make_footer(7, {make_group(7, 70, true)})));
 }
@@ -191,8 +156,31 @@ TEST(ParquetFooter, RefusesNestingWithoutEnd) {
 }
 
 TEST(ReadParquetFooter, ReturnsNothingForWhatIsNoFile) {
-  EXPECT_FALSE(arrowdl::read_parquet_footer("/nowhere/a.parquet"));
-  EXPECT_FALSE(arrowdl::read_parquet_footer("/tmp"));
+  size_t guess = 64;
+  EXPECT_FALSE(arrowdl::read_parquet_footer("/nowhere/a.parquet", &guess));
+  EXPECT_FALSE(arrowdl::read_parquet_footer("/tmp", &guess));
+}
+
+TEST(ReadParquetFooter, ReadsAFooterThatIsLongerThanTheGuess) {
+  const std::vector<uint8_t> footer = make_footer(7, {make_group(7, 70)});
+  const std::string path = ::testing::TempDir() + "arrowdl_guess.parquet";
+  const uint32_t length = static_cast<uint32_t>(footer.size());
+  std::ofstream(path, std::ios::binary)
+      .write("PAR1", 4)
+      .write(reinterpret_cast<const char*>(footer.data()), length)
+      .write(reinterpret_cast<const char*>(&length), 4)
+      .write("PAR1", 4);
+  for (const size_t first : {size_t{8}, footer.size() + 7, footer.size() + 8, size_t{1} << 20}) {
+    size_t guess = first;
+    const std::optional<ParquetFooter> read = arrowdl::read_parquet_footer(path.c_str(), &guess);
+    ASSERT_TRUE(read) << first;
+    EXPECT_EQ(read->rows, std::vector<int64_t>{7});
+    EXPECT_EQ(read->stamp.front(), length + 12);
+    EXPECT_EQ(read->stamp, arrowdl::take_file_stamp(path.c_str()));
+    EXPECT_GE(guess, footer.size() + 8);
+  }
+  std::remove(path.c_str());
+  EXPECT_FALSE(arrowdl::take_file_stamp(path.c_str()));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
-#include "compute/values_to_nulls.hpp"
+#include "compute/pack_bits.hpp"
 #include "support/expect_error.hpp"
 #include "support/read_rows.hpp"
 #include "support/sample_arrays.hpp"

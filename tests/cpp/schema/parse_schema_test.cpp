@@ -3,7 +3,7 @@
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/schema.hpp"
-#include "schema/copy_schema.hpp"
+#include "schema/make_schema.hpp"
 #include "support/expect_error.hpp"
 
 namespace arrowdl {

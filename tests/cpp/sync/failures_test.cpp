@@ -2,8 +2,7 @@
 #include <functional>
 #include <memory>
 
-#include "backends/cuda.hpp"
-#include "backends/hip.hpp"
+#include "backends/runtimes.hpp"
 #include "support/device_test.hpp"
 
 namespace arrowdl {

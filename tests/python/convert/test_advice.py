@@ -215,6 +215,9 @@ DOUBLES = {
     ),
     "ibis": (("ibis.expr.types.generic", "Value"), r"value\.to_pyarrow\(\)"),
     "query of delta": (("deltalake.query", "QueryBuilder"), r"execute\(sql\)"),
+    "ray": (("ray.data.dataset", "Dataset"), r"ray\.get\(dataset\.to_arrow_refs\(\)\)"),
+    "ladybug": (("real_ladybug.query_result", "QueryResult"), r"result\.get_as_arrow\(\)"),
+    "dask": (("dask.dataframe.dask_expr._collection", "Series"), r"frame\.compute\(\)"),
 }
 
 
@@ -261,6 +264,17 @@ def test_classes_of_other_modules_are_not_meant() -> None:
     assert not find_advice(make_double("mine", "Tensor"))
 
 
+def test_a_frame_of_parts_that_are_not_computed_is_told_to_compute() -> None:
+    """dask's frame: it has __dataframe__, of an object that is not a frame of the protocol."""
+    module = "dask.dataframe.dask_expr._collection"
+    frame = make_double(module, "DataFrame", __dataframe__=lambda self, allow_copy: object())
+    with pytest.raises(TypeError, match="column_names") as caught:
+        arrowdl.from_arrow(frame)
+    assert "frame.compute()" in caught.value.__notes__[0]
+    with pytest.raises(TypeError, match=r"cannot read .*lambda: \(part\.compute\(\) for part in"):
+        arrowdl.Loader(frame, 1)
+
+
 def test_a_loader_has_its_own_advice() -> None:
     for module, kind, advice in (
         ("vortex.file", "VortexFile", r"file\.to_dataset\(\)"),
@@ -269,6 +283,8 @@ def test_a_loader_has_its_own_advice() -> None:
         ("awkward.highlevel", "Array", r"awkward\.to_arrow"),
         ("ibis.expr.types.generic", "Value", r"value\.as_table\(\)"),
         ("lance.dataset", "SqlQuery", r"lambda: query\.to_stream_reader\(\)"),
+        ("ray.data.dataset", "Dataset", r"lambda: dataset\.iter_batches\(batch_format='pyarrow'\)"),
+        ("real_ladybug.query_result", "QueryResult", r"pass result\.get_as_arrow\(\)"),
     ):
         with pytest.raises(TypeError, match=rf"a Loader cannot read {module}\.{kind}: .*{advice}"):
             arrowdl.Loader(make_double(module, kind), 1)
@@ -492,8 +508,8 @@ def test_lists_of_lists_name_their_column() -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs torch without a GPU")
 @pytest.mark.parametrize(
     ("device", "reason"),
-    [("cuda", "CUDA"), ("cuda:1", "CUDA"), ("rocm", "ROCm"), ("metal", "MPS"), ("oneapi", "XPU"),
-     ("vulkan", "'vulkan'")],
+    [("cuda", "(CUDA|torch.cuda)"), ("cuda:1", "(CUDA|torch.cuda)"), ("rocm", "ROCm"),
+     ("metal", "MPS"), ("oneapi", "XPU"), ("vulkan", "'vulkan'")],
 )  # fmt: skip
 def test_a_device_that_torch_lacks_is_named(device: str, reason: str) -> None:
     with pytest.raises(BufferError, match=rf"{reason}.*leave device= out$") as caught:

@@ -49,6 +49,8 @@ def test_repr_says_type_length_device_nulls_and_address() -> None:
         (pa.array([1], pa.duration("ms")), "duration[ms]"),
         (pa.array([1], pa.time32("s")), "time32[s]"),
         (pa.array([1], pa.decimal128(10, 2)), "decimal128(10,2)"),
+        (pa.array([1], pa.decimal32(5, 2)), "decimal32(5,2)"),
+        (pa.array([1], pa.decimal256(50, 2)), "decimal256(50,2)"),
         (pa.array([b"ab"], pa.binary(2)), "fixed_size_binary[2]"),
         (pa.RunEndEncodedArray.from_arrays([1], [1.0]), "run_end_encoded<int64, float64>"),
         (pa.array([[(1, 2)]], pa.map_(pa.int8(), pa.int8())), "map<key: int8, value: int8>"),

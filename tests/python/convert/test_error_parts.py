@@ -51,7 +51,13 @@ DEEP = pa.table({"v": [{"a": 1}, {"a": None}]})
         (
             pa.table({"d": pa.array([1], pa.decimal128(22, 2))}),
             {},
-            ("d", None, 'field "d": decimal128(22,2) has no DLPack type', "cast it to", None),
+            (
+                "d",
+                None,
+                'field "d": decimal128(22,2) has no DLPack type',
+                'dtype="float64"',
+                "dtype",
+            ),
         ),
         (
             pa.table({"x": pa.nulls(2)}),

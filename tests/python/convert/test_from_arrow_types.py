@@ -13,7 +13,6 @@ import nanoarrow as na
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from helpers.arrays import (
     address_of,
     as_extension,
@@ -22,6 +21,7 @@ from helpers.arrays import (
     fixed_size_list,
     numbers,
 )
+from helpers.optional import torch
 
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
 UNSIGNED = [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
@@ -960,10 +960,10 @@ def parts(type: Any, width: int) -> Any:
 REFUSED = {
     "dense union": (unions("dense"), "cast it to the type of one of its members"),
     "sparse union": (unions("sparse"), "cast it to the type of one of its members"),
-    "decimal32": (pa.array([1], pa.decimal32(5)), "cast it to an integer or floating point"),
-    "decimal64": (pa.array([1], pa.decimal64(5)), "cast it to an integer or floating point"),
-    "decimal128": (pa.array([1], pa.decimal128(5)), "cast it to an integer or floating point"),
-    "decimal256": (pa.array([1], pa.decimal256(5)), "cast it to an integer or floating point"),
+    "decimal32": (pa.array([1], pa.decimal32(5)), 'with dtype="float64", which rounds'),
+    "decimal64": (pa.array([1], pa.decimal64(5)), 'with dtype="float64", which rounds'),
+    "decimal128": (pa.array([1], pa.decimal128(5)), 'with dtype="float64", which rounds'),
+    "decimal256": (pa.array([1], pa.decimal256(5)), 'with dtype="float64", which rounds'),
     "null": (pa.nulls(3), "cast it to a type that has"),
     "day_time": (parts(na.interval_day_time(), 8), "cast it to an integer or floating point"),
     "month_day_nano": (

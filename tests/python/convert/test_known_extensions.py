@@ -6,7 +6,9 @@ The types are made by their names, as the libraries export them; tests/peers run
 from __future__ import annotations
 
 import io
+import re
 import resource
+from pathlib import Path
 from typing import Any
 
 import arrowdl
@@ -15,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
+from helpers.optional import torch
 
 NUMBERS = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
 FLAT = [row.reshape(-1).tolist() for row in NUMBERS]
@@ -289,3 +291,47 @@ def test_types_without_a_tensor_say_what_to_do(name: str, array: Any, advice: st
     assert batch["n"].tolist() == [1]
     whole = pa.RecordBatchReader.from_stream(table).read_all()
     assert pa.table(arrowdl.from_arrow(table)).equals(whole), "Arrow data goes on as it is"
+
+
+CANONICAL: dict[str, tuple[Any, str]] = {
+    "arrow.fixed_shape_tensor": (
+        pa.array([[1, 2, 3, 4]], pa.list_(pa.int64(), 4)),
+        '{"shape": [2, 2]}',
+    ),
+    "arrow.variable_shape_tensor": (
+        pa.StructArray.from_arrays(
+            [pa.array([[1, 2]]), pa.array([[2, 1]], pa.list_(pa.int32(), 2))], ["data", "shape"]
+        ),
+        "{}",
+    ),
+    "arrow.bool8": (pa.array([1, 0], pa.int8()), ""),
+    "arrow.uuid": (BYTES, ""),
+    "arrow.json": (pa.array(["{}"]), ""),
+    "arrow.timestamp_with_offset": (
+        pa.StructArray.from_arrays(
+            [pa.array([0], pa.timestamp("us", "UTC")), pa.array([60], pa.int16())],
+            ["timestamp", "offset_minutes"],
+        ),
+        "",
+    ),
+    "arrow.opaque": (BYTES, '{"type_name": "t", "vendor_name": "v"}'),
+    "arrow.parquet.variant": (VARIANT, ""),
+}
+
+
+def test_the_page_of_specifications_says_how_canonical_types_are_read() -> None:
+    page = (Path(__file__).parents[3] / "docs/concepts/specifications.rst").read_text()
+    rows = re.findall(r"^   \* - (arrow\.[\w.]+)\n     - (.+)\n", page, re.M)
+    assert {name for name, _ in rows} == set(CANONICAL)
+    for name, said in rows:
+        storage, metadata = CANONICAL[name]
+        table = extend(storage, name, metadata)
+        whole = pa.RecordBatchReader.from_stream(table).read_all()
+        assert pa.table(arrowdl.from_arrow(table)).schema.equals(whole.schema), name
+        if said == "refused":
+            with pytest.raises(BufferError, match="has no tensor reading"):
+                arrowdl.to_numpy(table)
+            continue
+        found = repr(arrowdl.to_numpy(table)["x"])
+        as_storage = repr(arrowdl.to_numpy(pa.table({"x": storage}))["x"])
+        assert (found == as_storage) == (said == "as its storage"), name

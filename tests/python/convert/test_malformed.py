@@ -20,6 +20,7 @@ from helpers.arrow import (
     MadeArray,
     MadeDeviceArray,
     MadeSchema,
+    list_releases,
 )
 from helpers.capsules import make_capsule
 from helpers.dlpack import MadeTensor
@@ -50,8 +51,8 @@ def refuse(schema: MadeSchema, array: MadeArray, said: str, error: type = ValueE
         arrowdl.c_data.import_array(array.address, schema.address)
     assert not schema.struct.release
     assert not array.struct.release
-    assert set(schema.all_released) <= {1}
-    assert set(array.all_released) <= {1}
+    assert set(list_releases(schema)) <= {1}
+    assert set(list_releases(array)) <= {1}
 
 
 def take(schema: MadeSchema, array: MadeArray) -> arrowdl.DeviceArray:

@@ -8,7 +8,7 @@ import arrowdl
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
+from helpers.optional import torch
 
 VALUES = pa.array(["a", None, "b"])
 

@@ -8,9 +8,9 @@ import arrowdl
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from helpers.arrays import address_of, as_extension, data_address, fixed_size_list
 from helpers.arrow import MadeArray, MadeSchema
+from helpers.optional import torch
 
 CONVERTERS = [arrowdl.to_torch, arrowdl.to_numpy, arrowdl.to_jax]
 FLOATS = pa.array([1, None, 3, None, 5], pa.float32())
@@ -566,7 +566,7 @@ def test_no_rows_in_the_middle_of_an_array_convert() -> None:
         arrowdl.to_numpy(arrowdl.from_arrow(array)[2:2])
 
 
-@pytest.mark.parametrize("nulls", ["zero", None, 0, True])
+@pytest.mark.parametrize("nulls", ["zero", None, b"0", True, False])
 def test_an_unknown_policy_is_refused(nulls: Any) -> None:
     with pytest.raises(ValueError, match=r"nulls=.*'raise', 'fill', 'nan', 'mask'"):
         arrowdl.to_torch(FLOATS, nulls=nulls)

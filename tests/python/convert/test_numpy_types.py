@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
+from helpers.optional import torch
 from helpers.processes import run_python
 
 FLOATS = [

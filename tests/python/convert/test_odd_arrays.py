@@ -12,8 +12,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
 from helpers.arrow import MadeArray, MadeSchema
+from helpers.optional import torch
 
 
 @pytest.mark.parametrize(("format", "child"), [("+vl", "c"), ("+vL", "u")])

@@ -16,7 +16,6 @@ import jax
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 import tvm_ffi
 from arrowdl._core import TensorBlock, read_tensors
 from arrowdl.testing._dlpack_consumer import MadeProducer
@@ -25,6 +24,7 @@ from helpers.arrays import as_extension
 from helpers.arrow import MadeArray, MadeDeviceArray, MadeSchema, encode_metadata
 from helpers.capsules import capsule_name
 from helpers.dlpack import READ_ONLY, MadeTensor, read_capsule
+from helpers.optional import torch
 from helpers.random_cases import check_cases
 
 PACKED = {

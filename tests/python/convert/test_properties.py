@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-import torch
+from helpers.optional import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-thorough = settings(derandomize=True, deadline=None, max_examples=200)
+thorough = settings(max_examples=200)
 
 # ---------------------------------------------------------------- types
 

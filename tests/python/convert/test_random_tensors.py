@@ -9,7 +9,7 @@ import arrowdl
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
+from helpers.optional import torch
 from helpers.random_cases import check_cases
 
 DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16"]

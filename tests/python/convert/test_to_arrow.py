@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
 from arrowdl import _core
 from helpers.dlpack import CODES, MadeTensor
+from helpers.optional import torch
 
 INTEGERS = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
 FLOATS = ["float16", "float32", "float64"]

@@ -29,6 +29,7 @@ table = pa.table({
     "ok": pa.array([i % 3 == 0 for i in range(9_000)]),
     "pair": pa.array([[i, -i] for i in range(9_000)], pa.list_(pa.int16(), 2)),
     "ids": pa.array([[i] * (i % 4) for i in range(9_000)]),
+    "holes": pa.array([None if i % 8 == 0 else [i] * (i % 5) for i in range(9_000)]),
     "text": pa.array(["ab"[: i % 3] for i in range(9_000)]),
 })
 batches = [arrowdl.from_arrow(batch) for batch in table.to_batches(max_chunksize=4_000)]

@@ -78,6 +78,8 @@ def check(rng):
     tensor = cut(rng, whole.astype(rng.choice(DTYPES)))
     options = {"copy": rng.choice([None, True]), "layout": rng.choice(["auto", "list"]),
                "bool_as": rng.choice(["bool8", "bits"])}
+    if rng.random() < 0.2 and tensor.dtype.kind != "c":
+        options = {"copy": options["copy"], "extensions": False}
     device = rng.randrange(2) if tensor.size else 0  # no memory, no device
     mask = None
     if rng.random() < 0.6:

@@ -173,6 +173,25 @@ refused(ValueError, "malformed", lambda: _core.concatenate([there, there]))
 """)
 
 
+@pytest.mark.parametrize("rows", [10, 70_000])
+def test_offsets_of_null_rows_are_checked(on_fake_cuda: Callable[[str], None], rows: int) -> None:
+    """As on the CPU, also where the lengths of null rows cancel each other out."""
+    on_fake_cuda(f"""{RANDOM}
+offsets = np.zeros({rows} + 1, "i4")
+valid = pa.array([i > 1 for i in range({rows})]).buffers()[1]
+here = arrowdl.from_arrow(pa.Array.from_buffers(
+    pa.list_(pa.int64()), {rows}, [valid, pa.py_buffer(offsets)], children=[pa.array(range(4))]))
+offsets[1] = 10**8
+offsets[2:] = np.minimum(np.arange({rows} - 1), 4)
+there = here.to("cuda")
+for array in (here, there):
+    for ragged in ("offsets", "padded"):
+        refused(ValueError, "malformed",
+                lambda: arrowdl.to_numpy(array, nulls="fill", ragged=ragged))
+    refused(ValueError, "malformed", lambda: _core.concatenate([array, array]))
+""")
+
+
 def test_what_kernels_cannot_gather_goes_through_the_host(
     on_fake_cuda: Callable[[str], None],
 ) -> None:

@@ -191,3 +191,30 @@ def test_a_limit_is_not_negative() -> None:
 def test_the_cpu_needs_none() -> None:
     assert pa.array(arrowdl.from_arrow(pa.array([1])).to("cpu", pin_memory=True)).to_pylist() == [1]
     assert debug.staging_bytes() == 0
+
+
+def test_a_copy_of_pageable_memory_waits_without_the_interpreter_lock(
+    on_fake_cuda: Callable[[str], None],
+) -> None:
+    """The driver waits for the stream before it reads more than 64 KiB."""
+    on_fake_cuda("""
+import threading
+import numpy as np
+from arrowdl import _core
+
+rows = np.arange(2000, dtype="i4")
+memory = cuda.allocate(rows.nbytes)
+ctypes.memmove(memory, rows.ctypes.data, rows.nbytes)
+stream = cuda.make_stream()
+made = []
+with cuda.gate(stream):
+    array = arrowdl.to_arrow_device(cuda.tensor(memory, (2000,), typestr="<i4", stream=stream))
+    parts = [array[i:i + 1] for i in reversed(range(2000))]  # their table has 96 kB
+    joiner = threading.Thread(target=lambda: made.append(_core.concatenate(parts)))
+    joiner.start()
+    time.sleep(0.05)
+    assert joiner.is_alive() and not made
+joiner.join()
+assert np.array_equal(np.from_dlpack(made[0].to("cpu")), rows[::-1])
+del array, parts
+""")

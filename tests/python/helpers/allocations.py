@@ -364,8 +364,18 @@ def numpy_of_nulls() -> Use:
     return lambda: [
         arrowdl.to_numpy(array, nulls=nulls)
         for array in arrays
-        for nulls in ("fill", "mask", "nan")[: 2 + (array is arrays[1])]
+        for nulls in ("fill", "mask", -1, "nan")[: 3 + (array is arrays[1])]
     ]
+
+
+@use
+def numpy_of_casts() -> Use:
+    prices = arrowdl.from_arrow(IDS.cast(pa.decimal128(38, 2)))
+    times = arrowdl.from_arrow(IDS.cast(pa.timestamp("s")))
+    return lambda: (
+        [arrowdl.to_numpy(prices, nulls="fill", dtype=dtype) for dtype in ("int8", "float32")],
+        arrowdl.to_numpy(times, nulls="fill", dtype="timestamp[ms]"),
+    )
 
 
 @use
@@ -673,23 +683,6 @@ def cuda_streams() -> Use:
 def cuda_nulls() -> Use:
     array = arrowdl.from_arrow(pa.array([True, None, False])).to("cuda")
     return lambda: (array.validity, array[1:].to("cpu"))
-
-
-@use
-def cuda_shared() -> Use:
-    rows = arrowdl.from_arrow(pa.array([{"a": 1, "b": ["x"]}, None, {"a": 3, "b": []}])).to("cuda")
-
-    files = len(os.listdir("/proc/self/fd"))
-
-    def share() -> Any:
-        assert len(os.listdir("/proc/self/fd")) == files, "a descriptor was left open"
-        description, descriptor = _core.make_shared_copy(rows[1:])
-        try:
-            return _core.open_shared_copy(description, descriptor)
-        finally:
-            os.close(descriptor)
-
-    return share
 
 
 @use

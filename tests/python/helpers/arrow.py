@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ctypes
+import struct
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from arrowdl.testing import _made_arrow
-from arrowdl.testing._made_arrow import MadeDeviceArray, MadeSchema, encode_metadata
+from arrowdl.testing._made_arrow import MadeDeviceArray
 from arrowdl.testing._structs import (
     NULLABLE,
     ArrayRelease,
@@ -28,7 +30,40 @@ __all__ = [
     "MadeSchema",
     "SchemaRelease",
     "encode_metadata",
+    "list_releases",
 ]
+
+
+def encode_metadata(pairs: Mapping[str, str]) -> bytes:
+    """Key-value metadata in the C data interface's encoding."""
+    parts = [struct.pack("=i", len(pairs))]
+    for text in (text for pair in pairs.items() for text in pair):
+        encoded = text.encode()
+        parts += [struct.pack("=i", len(encoded)), encoded]
+    return b"".join(parts)
+
+
+class MadeSchema(_made_arrow.MadeSchema):
+    """An ArrowSchema, which may have metadata. Change `struct` at will."""
+
+    def __init__(
+        self,
+        format: str | None,
+        name: str = "",
+        *,
+        metadata: Mapping[str, str] | bytes | None = None,
+        **fields: Any,
+    ) -> None:
+        super().__init__(format, name, **fields)
+        if metadata is not None:
+            raw = metadata if isinstance(metadata, bytes) else encode_metadata(metadata)
+            self._metadata = ctypes.create_string_buffer(raw, len(raw))
+            self.struct.metadata = ctypes.addressof(self._metadata)
+
+
+def list_releases(made: _made_arrow.MadeArray | _made_arrow.MadeSchema) -> list[int]:
+    """How often a struct and each one below it was released, in preorder."""
+    return [node.released for node in made.nodes]
 
 
 class MadeArray(_made_arrow.MadeArray):

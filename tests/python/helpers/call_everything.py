@@ -119,6 +119,7 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "to_arrow_device({})": lambda x: arrowdl.to_arrow_device({"x": x}),
     "to_arrow_device(mask=)": lambda x: arrowdl.to_arrow_device(np.arange(3), mask=x),
     "to_arrow_device(bool_as=)": lambda x: arrowdl.to_arrow_device(np.zeros(3, bool), bool_as=x),
+    "to_arrow_device(extensions=)": lambda x: arrowdl.to_arrow_device(np.zeros(3), extensions=x),
     "to_arrow_device(stream=)": lambda x: arrowdl.to_arrow_device(np.arange(3), stream=x),
     "from_arrow": arrowdl.from_arrow,
     "from_arrow_stream": read_stream,

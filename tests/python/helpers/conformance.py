@@ -6,7 +6,6 @@ import ctypes
 import threading
 from typing import Any, ClassVar
 
-from arrowdl.testing._capsules import make_capsule
 from arrowdl.testing._dlpack_consumer import MadeProducer
 from arrowdl.testing._made_arrow import MadeArray, MadeSchema
 from arrowdl.testing._made_tensor import MadeTensor, Memory
@@ -14,6 +13,8 @@ from arrowdl.testing._managed import deleter_address
 from arrowdl.testing._report import Recorder
 from arrowdl.testing._run import Check, run_case
 from arrowdl.testing._structs import ArrayRelease, Deleter
+
+from helpers.capsules import make_capsule
 
 
 def finds(check: Check, rule: str, target: Any, **options: Any) -> bool:

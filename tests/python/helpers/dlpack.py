@@ -20,7 +20,7 @@ from arrowdl.testing._structs import (
     DLTensor,
 )
 
-from helpers.capsules import capsule_address, capsule_name
+from helpers.capsules import capsule_address, capsule_name, make_capsule
 
 __all__ = [
     "CODES",
@@ -61,6 +61,12 @@ class MadeTensor(_made_tensor.MadeTensor):
         address = data.ctypes.data if isinstance(data, np.ndarray) else data
         super().__init__(address, shape, dtype=dtype, **fields)
         self.data = data
+
+    def capsule(self, name: str | None = None) -> Any:
+        """As a producer hands it out, also under another name than DLPack's."""
+        if name is None:
+            return super().capsule()
+        return make_capsule(self.address, name, lambda: self.managed.deleter(self.address))
 
 
 def read_capsule(capsule: Any) -> DLManagedTensor | DLManagedTensorVersioned:

@@ -13,7 +13,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.interchange
 import pytest
-import torch
 from helpers.frames import (
     BITS,
     BOOL,
@@ -31,6 +30,7 @@ from helpers.frames import (
     MadeFrame,
     OnlyDataFrame,
 )
+from helpers.optional import torch
 
 CUDA = (2, 0)
 NAT = np.iinfo("int64").min

@@ -219,6 +219,15 @@ def test_kinds_of_null_that_there_are_not(null: Any, says: str) -> None:
         arrowdl.from_arrow(MadeFrame({"x": column}))
 
 
+def test_nulls_of_a_column_that_cannot_have_any_are_refused() -> None:
+    """modin's from_arrow: numbers with nulls are float64 there, and said to be int64."""
+    column = MadeColumn(
+        np.array([1, np.nan]).view("int64"), null=(NON_NULLABLE, None), null_count=1
+    )
+    with pytest.raises(ValueError, match=r'column "x": .*NON_NULLABLE.* null_count is 1'):
+        arrowdl.from_arrow(MadeFrame({"x": column}))
+
+
 @pytest.mark.parametrize("address", [0, 5, -1, 2**64 - 8, 2**70])
 def test_addresses_where_no_memory_is_are_not_read(address: int) -> None:
     column = columns()["int"]

@@ -68,10 +68,10 @@ def test_without_room_for_a_thread_the_caller_does_it(monkeypatch: pytest.Monkey
     def refuse(self: Any) -> None:
         raise RuntimeError("can't start new thread")
 
+    monkeypatch.setattr(threading.Thread, "start", refuse)  # first: others may start one meanwhile
     for thread in threading.enumerate():
         if thread.name == "arrowdl-request":
             thread.join()
-    monkeypatch.setattr(threading.Thread, "start", refuse)
     assert call_within(60, threading.current_thread) is threading.current_thread()
 
 

@@ -38,7 +38,9 @@ def fail(source: Any, **options: Any) -> str:
 
 def test_types_without_a_tensor_are_cast_by_an_option_of_the_loader() -> None:
     table = pa.table({"id": range(4), "price": pa.array(range(4), pa.decimal128(22, 2))})
-    assert "cast it in transform_arrow=, or leave it out of columns=" in fail(table)
+    assert 'give the Loader dtype="float64"' in fail(table)
+    spans = pa.table({"span": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
+    assert "cast it in transform_arrow=, or leave it out of columns=" in fail(spans)
     assert 'jax_enable_x64", True) first, or cast with dtype=' in fail(table, framework="jax")
     schema = pa.schema({"id": pa.int32(), "price": pa.float64()})
 

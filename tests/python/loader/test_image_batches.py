@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from pathlib import Path
 from typing import Any
 
 import arrowdl
+import arrowdl.loader._images.batch as batch_of_images
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._images.threads import call_in_threads
+from arrowdl.loader._encoded.threads import call_in_threads
+from arrowdl.loader._images.pillow import open_image
+from arrowdl.loader._skipped import RowsError
 from helpers.images import draw, encode
 from helpers.options import group
 
@@ -204,7 +208,7 @@ def test_images_of_a_batch_are_decoded_in_several_threads() -> None:
             barrier.wait(60)
 
     call_in_threads(work, 10, 3)
-    assert "arrowdl-images" in names
+    assert "arrowdl-decoding" in names
 
 
 # ---- images that cannot be decoded
@@ -257,17 +261,91 @@ def test_only_rows_that_cannot_be_decoded_are_skipped(
     assert all("begins with b'damaged'" in entry.error for entry in stats.skipped)
 
 
-def test_a_batch_is_decoded_again_without_its_bad_rows_and_not_row_by_row(damaged: Path) -> None:
-    sizes: list[int] = []
+@pytest.mark.parametrize("image", [PLAIN, RANDOM, arrowdl.Image(backend="pillow")], ids=str)
+def test_each_image_is_decoded_once(
+    damaged: Path, image: arrowdl.Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[bytes] = []
 
-    def watch(column: pa.Array) -> pa.Array:
-        sizes.append(len(column))
+    def watch(data: Any) -> Any:
+        opened.append(bytes(data))
+        return open_image(data)
+
+    monkeypatch.setattr(batch_of_images, "open_image", watch)
+    calls: list[int] = []
+
+    def count(column: pa.Array) -> pa.Array:
+        calls.append(len(column))
         return column
 
-    steps = [{"image": watch}, {"image": PLAIN}]
+    steps = [{"id": count}, {"image": image}, {"id": count}]
     loader = make(damaged, transform_arrow=steps, batch_size=8, on_error=arrowdl.Skip(10))
-    assert [loader.valid_rows for _ in loader] == [7, 6, 7]
-    assert sizes == [8, 7, 8, 6, 8, 7]
+    ids = []
+    for batch in loader:
+        ids += batch["id"].tolist()
+    assert ids == [i for i in range(ROWS) if i not in BAD]
+    assert calls == [8, 7, 8, 6, 8, 7]
+    assert sorted(opened) == sorted([b"damaged" if i in BAD else DATA[i] for i in range(ROWS)])
+
+
+@pytest.mark.parametrize("size", [(9, 8), None])
+def test_what_is_left_of_a_column(size: Any) -> None:
+    data = [None, b"x", DATA[2], None, DATA[4], b"y"]
+    image = arrowdl.Image(size, backend="pillow")
+    with pytest.raises(RowsError) as caught:
+        image(pa.array(data))
+    assert list(caught.value.errors) == [1, 5]
+    assert caught.value.make_rest is not None
+    rest = caught.value.make_rest()
+    assert pa.array(rest).equals(pa.array(image(pa.array([None, DATA[2], None, DATA[4]]))))
+    caught.value.add_note("kept")
+    copied = pickle.loads(pickle.dumps(caught.value))
+    assert str(copied) == str(caught.value)
+    assert copied.__notes__ == ["kept"]
+
+
+def test_what_is_left_of_a_column_may_be_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is then skipped, as a batch without a bad row is."""
+    monkeypatch.setattr("arrowdl.loader._encoded.join._MOST_VALUES", 5_000)
+    image = arrowdl.Image(backend="pillow")
+    data = [DATA[0], b"x", DATA[2], DATA[0], DATA[0], b"x"]
+    table = pa.table({"id": range(6), "image": data})
+    loader = make(table, transform_arrow={"image": image}, batch_size=4, on_error=arrowdl.Skip(5))
+    assert [batch["id"][: loader.valid_rows].tolist() for batch in loader] == [[], [4]]
+    assert loader.stats().skipped_rows == 5
+
+
+def test_a_function_that_calls_an_image_is_called_again() -> None:
+    """What it makes of the pixels is not what `Image` returned to it."""
+
+    def invert(column: pa.Array) -> np.ndarray:
+        return 255 - arrowdl.to_numpy(PLAIN(column))
+
+    table = pa.table({"id": range(4), "image": [DATA[0], b"x", DATA[2], DATA[3]]})
+    loader = make(table, transform_arrow={"image": invert}, batch_size=4, on_error=arrowdl.Skip(1))
+    pixels = read(loader)
+    assert list(pixels) == [0, 2, 3]
+    for i, own in pixels.items():
+        np.testing.assert_array_equal(own, 255 - EXPECTED[i])
+
+
+def test_other_columns_of_a_batch_with_a_bad_row() -> None:
+    columns = {
+        "word": pa.array(["a", "b", "a", "c"]).dictionary_encode(),
+        "view": pa.array(["a", "b", "c", "d"], pa.string_view()),
+        "list": pa.array([[1], [2, 3], None, [4]]),
+    }
+    data = [DATA[0], b"x", DATA[2], DATA[3]]
+    table = pa.table({"id": range(4), "image": data, **columns})
+    seen: list[Any] = []
+
+    def keep(batch: pa.RecordBatch) -> pa.RecordBatch:
+        seen.append(batch.drop_columns(["image"]))
+        return batch.select(["id", "image", "word"])
+
+    loader = make(table, transform_arrow=[{"image": PLAIN}, keep], on_error=arrowdl.Skip(1))
+    assert list(read(loader)) == [0, 2, 3]
+    assert seen[0].to_pylist() == [table.drop_columns(["image"]).to_pylist()[i] for i in (0, 2, 3)]
 
 
 def test_two_columns_with_bad_rows() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import arrowdl
 import fsspec
@@ -15,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._storage.access import Access
 from arrowdl.loader._storage.whole_files import WholeFiles
+from fsspec.implementations.memory import MemoryFileSystem
 from helpers.images import draw, encode
 from helpers.stores import MemoryStore
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
@@ -195,6 +198,122 @@ def test_a_chain_of_file_systems_is_an_error_of_its_row() -> None:
     table = pa.table({"id": [0, 1], "image": ["zip://a.jpg::https://host/b.zip", "no.jpg"]})
     with pytest.raises(ValueError, match=r"row 0 .* 1 more .*: 'zip://.*' is a chain of file"):
         list(load(table))
+
+
+@pytest.mark.parametrize("kind", ["table", "stream", "mixture"])
+def test_rows_in_memory_with_paths_in_a_store(kind: str) -> None:
+    storage = arrowdl.Storage(filesystem=make_store().open())
+    table = pa.table({"id": range(ROWS), "image": [f"b/{i}.jpg" for i in range(ROWS)]})
+    if kind == "mixture":
+        loader = arrowdl.Loader.mix(
+            {"a": table},
+            {"a": 1},
+            ranks=arrowdl.Ranks(global_batch_size=4),
+            framework="numpy",
+            transform_arrow={"image": IMAGE},
+            storage=storage,
+        )
+        check(dict(sorted(read(loader).items())))
+        return
+    source = table if kind == "table" else lambda: iter(table.to_batches(5))
+    check(read(load(source, storage=storage)))
+    with pytest.raises(ValueError, match="unless transform_arrow= reads the files of a column"):
+        load(source, storage=storage, transform_arrow=None)
+
+
+class Unsized(MemoryFileSystem):
+    """A server that does not tell sizes."""
+
+    protocol = "unsized"
+    store: ClassVar[dict[str, Any]] = {}
+    pseudo_dirs: ClassVar[list[str]] = [""]
+
+    def info(self, path: str, **options: Any) -> dict[str, Any]:
+        return {**super().info(path, **options), "size": None}
+
+
+def test_files_whose_size_is_not_told() -> None:
+    memory = Unsized()
+    for i, data in enumerate(DATA):
+        memory.pipe(f"/{i}.jpg", data)
+    memory.pipe("/rows.parquet", dump([f"{i}.jpg" for i in range(ROWS)]))
+    storage = arrowdl.Storage(filesystem=memory, retries=QUICK)
+    table = pa.table({"id": range(ROWS), "image": [f"{i}.jpg" for i in range(ROWS)]})
+    check(read(load(table, storage=storage)))
+    with pytest.raises(ValueError, match="has no known size"):  # it is not read as a whole
+        load("rows.parquet", storage=storage)
+
+
+class Watched(MemoryFileSystem):
+    """A store that calls a function before each file is read."""
+
+    protocol = "watched"
+    store: ClassVar[dict[str, Any]] = {}
+    cachable = False
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        super().__init__()
+        self._call = call
+
+    def cat_file(self, path: str, **options: Any) -> Any:
+        self._call()
+        return super().cat_file(path, **options)
+
+
+def read_watched(call: Callable[[], None], batch_size: int, threads: int) -> None:
+    memory = Watched(call)
+    for i, data in enumerate(DATA):
+        memory.pipe(f"/{i}.jpg", data)
+    storage = arrowdl.Storage(filesystem=memory, retries=arrowdl.Retries(1))
+    table = pa.table({"id": range(8), "image": [f"{i}.jpg" for i in range(8)]})
+    step = {"image": arrowdl.Image((9, 8), backend="pillow", threads=threads)}
+    options: dict[str, Any] = {"framework": "numpy", "storage": storage, "transform_arrow": step}
+    check(read(arrowdl.Loader(table, batch_size, **options)), *range(8, ROWS))
+
+
+def test_two_batches_are_made_at_a_time() -> None:
+    barrier = threading.Barrier(2)
+    read_watched(lambda: barrier.wait(30) and None, batch_size=1, threads=2)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_two_batches_use_the_threads_that_are_named(threads: int) -> None:
+    lock, running, most = threading.Lock(), [0], [0]
+    both = threading.Event()
+
+    def call() -> None:
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+            if running[0] == threads:
+                both.set()
+        both.wait(30)
+        time.sleep(0.01)  # in which another thread would begin
+        with lock:
+            running[0] -= 1
+
+    read_watched(call, batch_size=4, threads=threads)
+    assert most[0] == threads
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_an_error_comes_after_the_batches_before(prefetch: int) -> None:
+    def make_batches() -> Any:
+        for start in range(0, 8, 4):
+            images = pa.array(DATA[start : start + 4])
+            yield pa.record_batch({"id": pa.array(range(start, start + 4)), "image": images})
+        raise KeyError("the source ended")
+
+    batches = iter(load(make_batches, prefetch=prefetch))
+    ids = [next(batches)["id"].tolist() for _ in range(2)]
+    assert ids == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    with pytest.raises(KeyError, match="the source ended"):
+        next(batches)
+    table = pa.table({"id": range(ROWS), "image": [*DATA[:9], b"none", *DATA[10:]]})
+    batches = iter(load(table, prefetch=prefetch))
+    assert [next(batches)["id"].tolist() for _ in range(2)] == ids
+    with pytest.raises(ValueError, match="row 1 of the batch"):
+        next(batches)
 
 
 def test_stores_are_opened_once_and_keep_nothing_of_files() -> None:

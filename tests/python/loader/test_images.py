@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from helpers.images import ENCODED, decode, draw, encode, encode_16_bits, to_pixels
 from PIL import Image, ImageOps
+from PIL.JpegImagePlugin import JpegImageFile
 
 SIZE = (24, 17)
 STRUCT = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
@@ -316,6 +317,24 @@ def test_the_memory_of_a_batch_is_its_own() -> None:
     np.testing.assert_array_equal(first, copy)
 
 
+def test_a_jpeg_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow takes longer in pieces of 64 KiB."""
+    sizes: list[int] = []
+    load_read = JpegImageFile.load_read
+
+    def watch(self: JpegImageFile, read_bytes: int) -> bytes:
+        sizes.append(read_bytes)
+        return load_read(self, read_bytes)
+
+    monkeypatch.setattr(JpegImageFile, "load_read", watch)
+    noise = Image.fromarray(np.random.default_rng(1).integers(0, 256, (300, 300, 3), np.uint8))
+    data = encode(noise, "JPEG", quality=99)
+    (pixels,) = read(pillow(None), data)
+    assert len(data) > 2**17
+    assert len(sizes) == 1
+    np.testing.assert_array_equal(pixels, to_pixels(decode(data, "RGB")))
+
+
 def test_what_exif_says_beside_pillow() -> None:
     """The reference of this file does what a viewer does."""
     image = draw(6)
@@ -332,3 +351,66 @@ def test_a_library_that_is_missing_is_named(name: str, monkeypatch: pytest.Monke
     )
     with pytest.raises(ImportError, match=f"needs {name}, which is not installed: pip install"):
         arrowdl.Image(backend=name)  # type: ignore[arg-type]
+
+
+# ---- large images
+
+
+def make_photo(orientation: int) -> bytes:
+    """A JPEG with details of every size, as a camera was held."""
+    rng = np.random.default_rng(orientation)
+    pixels = np.zeros((960, 1280, 3))
+    for level in range(3, 8):
+        small = rng.standard_normal((960 >> level, 1280 >> level, 3)) * 1.7**level
+        for channel in range(3):
+            plane = Image.fromarray(small[:, :, channel].astype(np.float32))
+            pixels[:, :, channel] += np.asarray(plane.resize((1280, 960), Image.Resampling.BICUBIC))
+    pixels = (pixels - pixels.min()) / (pixels.max() - pixels.min()) * 255
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    return encode(Image.fromarray(pixels.astype(np.uint8)), "JPEG", quality=92, exif=exif)
+
+
+@pytest.mark.parametrize("orientation", [1, 6])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"crop": "center"},
+        {"crop": "random", "scale": (0.5, 1.0)},
+        {"mode": "L"},
+        {"backend": "torch"},
+        {"backend": "torch", "crop": "center"},
+    ],
+    ids=str,
+)
+def test_large_jpegs_are_decoded_at_a_fraction(
+    options: dict[str, Any], orientation: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photo = make_photo(orientation)
+    image = arrowdl.Image((96, 80), **{"backend": "pillow", "flip": True, **options})
+    sizes = []
+    load = JpegImageFile.load
+
+    def note(self: Any) -> Any:
+        sizes.append(self.size)
+        return load(self)
+
+    monkeypatch.setattr(JpegImageFile, "load", note)
+    pixels, whole = (
+        arrowdl.to_numpy(image(pa.array([data]), np.random.default_rng(3)))[0].astype(int)
+        for data in (photo, encode(ImageOps.exif_transpose(Image.open(io.BytesIO(photo))), "PNG"))
+    )
+    assert {min(size) for size in sizes} & {240, 480}
+    assert np.abs(pixels - whole).max() <= (8 if options.get("crop") == "random" else 2)
+    assert np.abs(pixels - whole).mean() < (1.5 if options.get("crop") == "random" else 0.4)
+
+
+def test_a_small_part_of_a_large_jpeg_is_decoded_at_full_size() -> None:
+    photo = make_photo(1)
+    image = arrowdl.Image((96, 80), backend="pillow", crop="random", scale=(0.01, 0.02))
+    pixels, whole = (
+        arrowdl.to_numpy(image(pa.array([data]), np.random.default_rng(3)))
+        for data in (photo, encode(Image.open(io.BytesIO(photo)), "PNG"))
+    )
+    np.testing.assert_array_equal(pixels, whole)

@@ -14,7 +14,8 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.__main__ import main
-from arrowdl._commands import advise, footers, sources
+from arrowdl._commands import footers, sources
+from arrowdl._commands import inspect_command as advise
 
 ROWS = 4_000
 COLUMNS: dict[str, Any] = {
@@ -100,9 +101,20 @@ def test_advice(tmp_path: Path, inspect: Inspect) -> None:
         '"y": nulls: give nulls= a policy',
         '"x": float64, which training seldom needs',
         '"city": few distinct strings: vocabulary=',
-        'rows are sorted by "id": shuffle=True mixes them',
+        '"id": rows are sorted by these: shuffle=True mixes them',
     ):
         assert text in advice
+    assert "arrowdl.Image" not in advice
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.binary(), pa.struct({"bytes": pa.binary(), "path": pa.string()})]
+)
+def test_advice_on_images(kind: pa.DataType, tmp_path: Path, inspect: Inspect) -> None:
+    table = pa.table({"image": pa.nulls(3, kind), "label": pa.array([3, 1, 2])})
+    pq.write_table(table, tmp_path / "a.parquet")
+    advice = "\n".join(inspect(tmp_path)["advice"])
+    assert '"image": bytes: transform_arrow= with arrowdl.Image or Audio decodes' in advice
 
 
 def test_large_row_groups(

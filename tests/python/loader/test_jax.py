@@ -146,6 +146,22 @@ def main():
         assert "jax_enable_x64" in str(error)
     else:
         raise AssertionError("64 bits were cut down")
+    table = pa.table({name: pa.array(range(1024), pa.float32()) for name in "abc"})
+    put, calls = jax.device_put, []
+
+    def count(*args, **options):
+        calls.append(args)
+        return put(*args, **options)
+
+    jax.device_put = count
+    batches = list(arrowdl.Loader(table, 256, framework="jax", device=sharding))
+    assert len(calls) == len(batches) == 4, "one call for the columns of a batch"
+    for number, batch in enumerate(batches):
+        for name in "abc":
+            start = table[name].chunk(0).buffers()[1].address + number * 1024
+            shards = sorted(batch[name].addressable_shards, key=lambda shard: shard.device.id)
+            addresses = [shard.data.unsafe_buffer_pointer() for shard in shards]
+            assert addresses == [start + 256 * shard for shard in range(4)], "no copy"
     print("sharded")
 
 if __name__ == "__main__":
@@ -153,9 +169,39 @@ if __name__ == "__main__":
 """
 
 
-def test_global_arrays_of_four_devices(tmp_path: Any) -> None:
-    script = tmp_path / "sharded.py"
-    script.write_text(SHARDED)
+SECOND_CPU = """
+import arrowdl, jax, pyarrow as pa
+import numpy as np
+
+first, second = jax.devices()[:2]
+table = pa.table({"x": pa.array(range(8), pa.int32())})
+array = arrowdl.from_arrow(table["x"].chunk(0))
+for make in (
+    lambda: array.to(second),
+    lambda: arrowdl.to_jax(array, device=second),
+    lambda: arrowdl.Loader(table, 4, framework="jax", device=second),
+):
+    try:
+        make()
+    except BufferError as error:
+        assert "CpuDevice(id=1) is not the first CPU of JAX" in str(error)
+    else:
+        raise AssertionError("the device was dropped")
+single = jax.sharding.SingleDeviceSharding(second)
+for device, where in ((first, first), (single, second)):
+    for batch in arrowdl.Loader(table, 4, framework="jax", device=device):
+        assert batch["x"].devices() == {where}
+taken = arrowdl.to_arrow_device(jax.device_put(np.arange(4, dtype="i4"), second))
+assert pa.array(taken).to_pylist() == [0, 1, 2, 3]
+print("second")
+"""
+
+
+@pytest.mark.parametrize("code", [SHARDED, SECOND_CPU], ids=["sharded", "second"])
+def test_several_devices(code: str, tmp_path: Any, request: Any) -> None:
+    name = request.node.callspec.id
+    script = tmp_path / f"{name}.py"
+    script.write_text(code)
     done = subprocess.run(
         [sys.executable, *(["-S"] if sys.flags.no_site else []), script],
         env={
@@ -168,4 +214,4 @@ def test_global_arrays_of_four_devices(tmp_path: Any) -> None:
         timeout=300,
     )
     # JAX may print more than the script.
-    assert (done.returncode, done.stdout.splitlines().count("sharded")) == (0, 1), done.stderr
+    assert (done.returncode, done.stdout.splitlines().count(name)) == (0, 1), done.stderr

@@ -42,7 +42,7 @@ tables = st.builds(
 orders = st.fixed_dictionaries(
     {"shuffle": st.booleans(), "seed": st.integers(0, 99), "buffer_size": st.integers(1, 60)}
 )
-thorough = settings(derandomize=True, deadline=None, max_examples=80)
+thorough = settings(max_examples=80)
 
 
 def to_rows(batch: dict[str, Any], count: int) -> list[dict[str, Any]]:

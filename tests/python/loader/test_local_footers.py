@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import struct
 import subprocess
 import sys
+from array import array
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +23,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from arrowdl import _core
+from arrowdl.loader._files.find_local import list_ends
+from arrowdl.loader._parquet.planned import PlannedGroups
 
 TABLE = pa.table(
     {
@@ -31,6 +35,7 @@ TABLE = pa.table(
         "p": pa.array([{"a": i, "b": str(i)} for i in range(100)]),
     }
 )
+SCHEMA = pa.schema({"id": pa.int64(), "x": pa.float64(), "more": pa.int64()})
 IN_OPEN = 0x20  # of inotify
 
 
@@ -109,15 +114,15 @@ def test_the_core_reads_what_pyarrow_reads(
     footer = pq.read_metadata(path)
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
     status = os.stat(path)
-    (read_footer,) = _core.read_parquet_footers([path])
-    assert read_footer is not None
-    assert read_footer[:5] == (
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ino,
-        tuple(group.num_rows for group in groups),
-        tuple(group.total_byte_size for group in groups),
-    )
+    *columns, schemas = _core.read_parquet_footers([path])
+    assert [list(array("q", column)) for column in columns] == [
+        [status.st_size, status.st_mtime_ns, status.st_ino],
+        [len(groups)],
+        [group.num_rows for group in groups],
+        [group.total_byte_size for group in groups],
+    ]
+    assert len(schemas) == 1
+    assert schemas[0]
 
 
 def test_files_with_equal_columns_have_equal_bytes(tmp_path: Path) -> None:
@@ -133,8 +138,7 @@ def test_files_with_equal_columns_have_equal_bytes(tmp_path: Path) -> None:
     }
     for name, table in tables.items():
         pq.write_table(table, tmp_path / name)
-    footers = _core.read_parquet_footers([str(tmp_path / name) for name in tables])
-    schemas = [footer and footer[5] for footer in footers]
+    *_, schemas = _core.read_parquet_footers([str(tmp_path / name) for name in tables])
     assert schemas[0] == schemas[1]
     assert len(set(schemas)) == len(tables) - 1
 
@@ -156,9 +160,10 @@ def test_other_files_are_left_to_pyarrow(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content)
     os.mkfifo(tmp_path / "pipe")
     names = [*others, "pipe", "missing", "."]
-    assert _core.read_parquet_footers([str(tmp_path / name) for name in names]) == [None] * len(
-        names
-    )
+    stamps, groups, *rest = _core.read_parquet_footers([str(tmp_path / name) for name in names])
+    assert list(array("q", stamps)) == [-1, 0, 0] * len(names)
+    assert list(array("q", groups)) == [0] * len(names)
+    assert rest == [b"", b"", [b""] * len(names)]
 
 
 @pytest.mark.parametrize("make", [str, ds.dataset])
@@ -177,6 +182,108 @@ def test_each_file_is_opened_once_before_the_first_batch(
     assert sum(opened.values()) <= 40 + 3
     assert min(opened[f"{i:04d}.parquet"] for i in range(40)) == 1
     assert [batch["id"][0].item() for batch in loader] == list(range(0, 400, 10))
+
+
+def write_uneven(folder: Path) -> None:
+    """Write files of several row groups, without any, and with another column."""
+    paths = write(folder, 6)
+    for i, size in ((1, 3), (4, 4)):
+        pq.write_table(pq.read_table(paths[i]), paths[i], row_group_size=size)
+    for i in (2, 5):
+        with pq.ParquetWriter(paths[i], pa.schema({"id": pa.int64(), "x": pa.float64()})):
+            pass
+    pq.write_table(pa.table({"id": range(30, 40), "more": range(10)}), paths[3])
+
+
+@pytest.mark.parametrize("shuffle", [False, True, arrowdl.Shuffle(buffer_size=7)])
+def test_rows_and_states_are_those_of_fragments_that_pyarrow_has_listed(
+    tmp_path: Path, shuffle: Any
+) -> None:
+    write_uneven(tmp_path)
+    options: dict[str, Any] = {"shuffle": shuffle, "nulls": "fill"}
+    ours = arrowdl.Loader(str(tmp_path), 4, **options)
+    plan = arrowdl.Storage(plan=ours.plan())
+    planned = arrowdl.Loader(str(tmp_path), 4, storage=plan, **options)
+    theirs = arrowdl.Loader(ds.dataset(str(tmp_path), schema=SCHEMA), 4, **options)
+    batches = list(zip(ours, theirs, planned, strict=True))
+    assert len(batches) == 10
+    for batch, *others in batches:
+        for name in ("id", "x", "more"):
+            assert all(batch[name].equal(other[name]) for other in others)
+    for other in (theirs, planned):
+        assert other.state_dict() == ours.state_dict()
+    with pytest.raises(BufferError, match=r"this column.*\.parquet'|\.parquet' lacks this column"):
+        list(arrowdl.Loader(str(tmp_path), 4, shuffle=shuffle))
+
+
+def test_a_footer_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many scans read row groups of the file, in each epoch; until the file is another."""
+    table = pa.table({"id": range(200)})
+    path = tmp_path / "0.parquet"
+    pq.write_table(table, path, row_group_size=2)
+    loader = arrowdl.Loader(str(path), 10, shuffle=arrowdl.Shuffle(buffer_size=20))
+    decoded: list[str] = []
+    open_file = pq.ParquetFile
+
+    def count(source: Any, **options: Any) -> pq.ParquetFile:
+        decoded.extend(["footer"] if options.get("metadata") is None else [])
+        return open_file(source, **options)
+
+    monkeypatch.setattr(pq, "ParquetFile", count)
+    for _ in range(2):
+        assert sorted(i for batch in loader for i in batch["id"].tolist()) == list(range(200))
+    assert len(decoded) <= 4, "threads that begin at the same time decode it once each"
+    decoded.clear()
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(OSError, match="changed"):
+        list(loader)
+
+
+def test_row_groups_are_joined_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Joining them one by one takes a second for a file of a thousand."""
+    path = tmp_path / "0.parquet"
+    pq.write_table(pa.table({"id": range(100)}), path, row_group_size=1)
+    loader = arrowdl.Loader(str(path), 10)
+    joined: list[int] = []
+    subset = PlannedGroups.subset
+
+    def count(units: PlannedGroups, row_group_ids: list[int]) -> PlannedGroups:
+        joined.append(len(row_group_ids))
+        return subset(units, row_group_ids)
+
+    monkeypatch.setattr(PlannedGroups, "subset", count)
+    assert [i for batch in loader for i in batch["id"].tolist()] == list(range(100))
+    assert sum(joined) <= 100, joined
+
+
+def test_opening_files_makes_no_objects_for_each(tmp_path: Path) -> None:
+    """Python would look at all objects of the process when there are as many more."""
+    (first,) = write(tmp_path, 1)
+    for i in range(1, 2_000):
+        os.link(first, tmp_path / f"{i:04d}.parquet")
+    next(iter(arrowdl.Loader(str(first), 10)))
+    gc.collect()
+    before = len(gc.get_objects())
+    loader = arrowdl.Loader(str(tmp_path), 10)
+    assert len(gc.get_objects()) - before < 1_000
+    assert len(loader) == 2_000
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["a.parquet", "b.parquet", "c.PARQUET", "long name.csv"],
+        ["data", "x.data", "part-0000", "part-0001"],
+        ["folder.d/name", "folder.d/.parquet", "f/...parquet", ".parquet", "a.parquet"],
+        ["a.a suffix of many characters", "b.a suffix of many characters", "any characters"],
+    ],
+)
+def test_the_ends_of_paths_have_all_suffixes(names: list[str]) -> None:
+    paths = [os.path.join("/data", name) for name in names]
+    found = [os.path.splitext(path)[1] for path in list_ends(paths)]
+    assert list(dict.fromkeys(found)) == list(
+        dict.fromkeys(os.path.splitext(path)[1] for path in paths)
+    )
 
 
 def list_opened(watch: int) -> list[str]:
@@ -256,14 +363,40 @@ def test_a_footer_that_the_core_cannot_read_is_read_by_pyarrow(
     monkeypatch.setattr(
         _core,
         "read_parquet_footers",
-        lambda paths: [
-            None if "0002" in path else one for path, one in zip(paths, core(paths), strict=True)
-        ],
+        lambda paths: core([path + ("?" if "0002" in path else "") for path in paths]),
     )
     assert read(str(tmp_path)) == list(range(40))
     assert read(ds.dataset(str(tmp_path))) == list(range(40))
     filter = ds.field("id") >= 15
     assert read(str(tmp_path), filter=filter) == list(range(15, 40))
+
+
+def test_an_epoch_compares_all_files_in_one_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, 30)
+    loader = arrowdl.Loader(str(tmp_path), 10)
+    calls: list[int] = []
+    compare = _core.list_changed_files
+
+    def count(paths: list[str], stamps: bytes) -> list[str]:
+        calls.append(len(paths))
+        return compare(paths, stamps)
+
+    monkeypatch.setattr(_core, "list_changed_files", count)
+    next(iter(loader))
+    assert calls == [30]
+
+
+def test_changed_files_are_listed_by_their_stamps(tmp_path: Path) -> None:
+    paths = list(map(str, write(tmp_path, 4)))
+    stamps, *_ = _core.read_parquet_footers(paths)
+    assert _core.list_changed_files(paths, stamps) == []
+    os.utime(paths[1], ns=(1, 1))
+    os.remove(paths[2])
+    assert _core.list_changed_files(paths, stamps) == paths[1:3]
+    with pytest.raises(ValueError, match="three 64-bit integers for each path"):
+        _core.list_changed_files(paths, stamps[:-8])
 
 
 @pytest.mark.parametrize("make", [str, ds.dataset])
@@ -314,3 +447,27 @@ def test_a_dataset_of_some_row_groups(tmp_path: Path) -> None:
     schema, format = fragment.physical_schema, fragment.format
     dataset = ds.FileSystemDataset([fragment], schema, format, fragment.filesystem)
     assert read(dataset) == [2, 3, 6, 7]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no time tells that the file was written")
+def test_a_file_that_is_written_again_with_its_size_and_time_has_its_own_footer(
+    tmp_path: Path,
+) -> None:
+    path, options = tmp_path / "a.parquet", {"use_dictionary": False, "write_statistics": False}
+
+    def write(first: int, second: int) -> bytes:
+        data = {"a": pa.array([b"x" * first] * 40), "b": pa.array([b"y" * second] * 40)}
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.table(data), sink, row_group_size=20, compression="none", **options)
+        return sink.getvalue().to_pybytes()
+
+    path.write_bytes(write(10, 20))
+    loader: Any = arrowdl.Loader([path], 16)
+    assert len(pa.table(loader._source.read([0, 1]))) == 40
+    status = path.stat()
+    with open(path, "r+b") as file:  # the same inode
+        file.write(write(20, 10))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert path.stat().st_size == status.st_size
+    table = pa.table(loader._source.read([0, 1]))
+    assert table.to_pylist() == [{"a": b"x" * 20, "b": b"y" * 10}] * 40

@@ -14,7 +14,7 @@ import arrowdl
 import numpy as np
 import pytest
 from arrowdl.loader import MapDataset
-from arrowdl.loader._random_access.unit_cache import UnitCache
+from arrowdl.loader._random_access.rows import UnitCache
 from helpers.map_datasets import ROWS, TABLE, CountingSource, make, run_script, write_parquet
 
 # ---------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from helpers.ranks import Ranks, Steps, divisors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-thorough = settings(derandomize=True, deadline=None, max_examples=choose_examples(30, 300))
+thorough = settings(max_examples=choose_examples(30, 300))
 START = 1000  # of the ids of the second source, and so on
 
 
@@ -209,7 +209,7 @@ def test_an_endless_mixture() -> None:
 @st.composite
 def cases(draw: st.DrawFn) -> dict[str, Any]:
     splits = draw(st.sampled_from([1, 2, 3, 4, 6]))
-    lengths = draw(st.lists(st.integers(splits, 60), min_size=1, max_size=4))
+    lengths = draw(st.lists(st.integers(splits, 40), min_size=1, max_size=4))
     names = [f"s{i}" for i in range(len(lengths))]
     weights = st.lists(st.integers(1, 9), min_size=len(names), max_size=len(names)).map(
         lambda own: dict(zip(names, own, strict=True))
@@ -314,14 +314,16 @@ def check(steps: Steps, case: dict[str, Any]) -> None:
             assert all(seen[i * START + row] for row in range(rows))
     names = [f"s{i}" for i in range(len(case["lengths"]))]
     schedule = read_schedule(names, case["weights"])
-    wanted = [Fraction(0)] * len(names)
+    wanted = [0.0] * len(names)
+    found: Counter[int] = Counter()
     # In the last step, sequences may have ended.
     for number, step in enumerate(steps[:-1]):
         weights = [own for start, own in schedule if start <= number][-1]
         for i, weight in enumerate(weights):
-            wanted[i] += Fraction(weight * len(step), sum(weights))
-        found = count(itertools.chain(*steps[: number + 1]))
-        assert all(abs(found[i] - wanted[i]) <= 2 * len(names) for i in range(len(names)))
+            wanted[i] += weight * len(step) / sum(weights)
+        found.update(count(step))
+        most = 2 * len(names) + 1e-6  # the sums are rounded
+        assert all(abs(found[i] - wanted[i]) <= most for i in range(len(names)))
 
 
 # ---- weights that change

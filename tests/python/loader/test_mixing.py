@@ -73,6 +73,12 @@ def read(source: Any, **options: Any) -> list[Any]:
     return batches
 
 
+@pytest.fixture
+def lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few row groups are read in lanes, as if they were too large for the memory of a buffer."""
+    monkeypatch.setattr("arrowdl.loader._buffer.BUFFER_BYTES", 0)
+
+
 @pytest.mark.parametrize("name", ["polars.parquet", "pandas.parquet", "forty", "mapped.arrow", ""])
 @pytest.mark.parametrize("splits", [None, 8])
 def test_rows_that_fit_the_buffer_are_mixed_as_by_a_permutation(
@@ -101,6 +107,7 @@ def test_a_stream_that_fits_is_permuted(table: pa.Table) -> None:
 @pytest.mark.parametrize("units", [8, 16, 40, 200])
 @pytest.mark.parametrize("rows", [2_000, 30_000, 150_000])
 @pytest.mark.parametrize("splits", [None, 8])
+@pytest.mark.usefixtures("lanes")
 def test_a_smaller_buffer_gets_rows_of_several_row_groups(
     units: int, rows: int, splits: int | None, folder: Path
 ) -> None:
@@ -112,6 +119,7 @@ def test_a_smaller_buffer_gets_rows_of_several_row_groups(
 
 @pytest.mark.parametrize("units", [1, 3, 5, 12, 20, 33])
 @pytest.mark.parametrize("splits", [None, 2, 8])
+@pytest.mark.usefixtures("lanes")
 def test_any_number_of_row_groups_is_mixed(units: int, splits: int | None, tmp_path: Path) -> None:
     """Also those that the lanes or the sequences do not divide, and of several sizes."""
     options = {} if splits is None else {"global_batch_size": BATCH, "splits": splits}
@@ -138,7 +146,7 @@ def test_a_table_that_does_not_fit_is_mixed_in_small_blocks(rows: int, table: pa
     st.randoms(use_true_random=False),
 )
 @example(sizes=[[]], rows=1, draw=random.Random(0))
-@settings(max_examples=choose_examples(60, 2_000), deadline=None)
+@settings(max_examples=choose_examples(60, 2_000))
 def test_random_spans_of_lanes(sizes: list[list[int]], rows: int, draw: random.Random) -> None:
     """Any span is that part of the whole, and lanes take turns by their share."""
     ends = [0, *itertools.accumulate(size for lane in sizes for size in lane)]
@@ -159,7 +167,7 @@ def test_random_spans_of_lanes(sizes: list[list[int]], rows: int, draw: random.R
     st.integers(1, 16),
     st.integers(0, 2**64 - 1),
 )
-@settings(max_examples=choose_examples(200, 2_000), deadline=None)
+@settings(max_examples=choose_examples(200, 2_000))
 def test_random_arrangements_have_each_row_once(
     units: list[int], sequences: int, most: int, seed: int
 ) -> None:
@@ -262,6 +270,7 @@ def test_packed_rows_that_fit_the_buffer_are_permuted_whatever_splits_is(
     assert reads == [documents]
 
 
+@pytest.mark.usefixtures("lanes")
 def test_epochs_begin_elsewhere_in_few_row_groups(folder: Path) -> None:
     path = folder / "4 units.parquet"
     loader = arrowdl.Loader(path, BATCH, framework="numpy", shuffle=arrowdl.Shuffle(BATCH))
@@ -270,6 +279,95 @@ def test_epochs_begin_elsewhere_in_few_row_groups(folder: Path) -> None:
         loader.set_epoch(epoch)
         begins.append(set(next(iter(loader))["x"].tolist()))
     assert not begins[0] & begins[1] & begins[2]
+
+
+def count_decodes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets the row groups that pyarrow begins to decode."""
+    decoded: list[int] = []
+    iterate, read_whole = pq.ParquetFile.iter_batches, pq.ParquetFile.read_row_group
+    read_several = pq.ParquetFile.read_row_groups
+
+    def iter_batches(self: Any, rows: int, groups: list[int], *args: Any, **options: Any) -> Any:
+        decoded.extend(groups)
+        return iterate(self, rows, groups, *args, **options)
+
+    def read_row_group(self: Any, group: int, *args: Any, **options: Any) -> Any:
+        decoded.append(group)
+        return read_whole(self, group, *args, **options)
+
+    def read_row_groups(self: Any, groups: list[int], *args: Any, **options: Any) -> Any:
+        decoded.extend(groups)
+        return read_several(self, groups, *args, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", iter_batches)
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", read_row_group)
+    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", read_row_groups)
+    return decoded
+
+
+@pytest.mark.parametrize(("units", "splits"), [(1, None), (4, None), (12, None), (1, 8), (3, 4)])
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_few_row_groups_that_fit_are_decoded_once_by_each_rank(
+    units: int, splits: int | None, ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever number of rows the buffer has: lanes would decode each several times."""
+    rows = 6_000
+    table = pa.table({"x": np.arange(rows)})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=rows // units)
+    decoded = count_decodes(monkeypatch)
+    seen = []
+    for rank in range(ranks):
+        size = {"batch_size": 8} if splits is None else {"global_batch_size": 16}
+        ranked = group(rank=rank, world_size=ranks, splits=splits, **size)
+        options = {**ranked, "shuffle": arrowdl.Shuffle(100), "framework": "numpy"}
+        loader = arrowdl.Loader(tmp_path, **options, seed=1)
+        seen += [x for batch in loader for x in batch["x"][: loader.valid_rows].tolist()]
+        state = loader.state_dict()
+        assert state["buffer_size"] == rows
+    assert sorted(seen) == list(range(rows))
+    assert sorted(decoded) == sorted(ranks * list(range(units)))
+
+
+def test_images_with_dictionaries_are_decoded_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They fit the default buffer; `benchmarks.loader.walls` has such a file."""
+    images = pa.array([os.urandom(20_000) for _ in range(1_000)], pa.binary())
+    pq.write_table(pa.table({"image": images}), tmp_path / "a.parquet", row_group_size=250)
+    decoded = count_decodes(monkeypatch)
+    loader = arrowdl.Loader(tmp_path, 64, shuffle=True, framework="numpy", ragged="offsets")
+    assert sum(len(batch["image"][1]) - 1 for batch in loader) == 1_000
+    assert sorted(decoded) == [0, 1, 2, 3]
+
+
+def test_a_small_buffer_decodes_few_of_many_files_before_the_first_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A permutation needs all files; the parts of a small buffer begin with the first ones."""
+    for i in range(300):
+        pq.write_table(pa.table({"x": range(i * 100, i * 100 + 100)}), tmp_path / f"{i:03}.parquet")
+    decoded = count_decodes(monkeypatch)
+    counts = []
+    for size in ("auto", 600):
+        loader = arrowdl.Loader(tmp_path, 64, shuffle=arrowdl.Shuffle(size), prefetch=0)
+        batches = iter(loader)
+        seen = next(batches)["x"].tolist()
+        counts.append(len(decoded))
+        seen += [x for batch in batches for x in batch["x"].tolist()]
+        assert sorted(seen) == list(range(30_000))
+        assert len(decoded) == 300
+        decoded.clear()
+    assert counts[0] == 300
+    assert counts[1] <= 12 * 5  # a part decodes one file, and four more ahead
+
+
+@pytest.mark.parametrize("units", [13, 40])
+def test_many_row_groups_keep_a_small_buffer(units: int, tmp_path: Path) -> None:
+    table = pa.table({"x": range(4_000)})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=-(-4_000 // units))
+    assert find_rows(tmp_path, buffer_size=100) == 100
+    assert find_rows(tmp_path, buffer_size=100, splits=8) == 100
+    assert find_rows(table, buffer_size=100) == 100
 
 
 # ---- the number of rows that fit
@@ -312,6 +410,43 @@ def test_encoded_values_count_as_they_are_in_memory(tmp_path: Path) -> None:
     for options in ({}, {"plan": plan}, {"plan": tmp_path / "plan"}):
         assert find_rows(tmp_path / "a.parquet", **options) == find_rows(table) == 3 << 14
     assert find_rows(tmp_path / "a.parquet", columns=["label"]) == 1 << 24
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("rows", [100, 1_000])
+@pytest.mark.parametrize("share_of_nulls", [0, 0.2])
+def test_dictionaries_of_different_values_count_once(
+    share_of_nulls: float, rows: int, version: str, tmp_path: Path
+) -> None:
+    """As pyarrow writes images: the bits of the numbers say how many values there are."""
+    draw = random.Random(1)
+    images = [
+        None if draw.random() < share_of_nulls else draw.randbytes(10_000) for _ in range(rows)
+    ]
+    for different in (rows, rows // 10):
+        values = images[:different] * (rows // different)
+        draw.shuffle(values)
+        table = pa.table({"image": pa.array(values, pa.binary())})
+        pq.write_table(table, tmp_path / "a.parquet", data_page_version=version)
+        chunk = pq.read_metadata(tmp_path / "a.parquet").row_group(0).column(0)
+        assert chunk.has_dictionary_page
+        assert not chunk.statistics.has_min_max
+        expected = find_rows(table)
+        assert expected / 4 <= find_rows(tmp_path / "a.parquet") <= expected * 3
+
+
+@pytest.mark.parametrize("write_statistics", [True, False])
+@pytest.mark.parametrize("length", [10, 1_000])
+def test_dictionaries_of_short_ends_count_as_most_values(
+    length: int, write_statistics: bool, tmp_path: Path
+) -> None:
+    """The least text is empty, and the greatest one short: statistics say nothing of the others."""
+    values = ["", *["m" * length + str(i) for i in range(60)], "z"]
+    draw = random.Random(1)
+    table = pa.table({"text": pa.array([draw.choice(values) for _ in range(50_000)])})
+    pq.write_table(table, tmp_path / "a.parquet", write_statistics=write_statistics)
+    expected = find_rows(table)
+    assert expected / 4 <= find_rows(tmp_path / "a.parquet") <= expected * 3
 
 
 def test_wide_rows_are_few(tmp_path: Path) -> None:

@@ -16,14 +16,14 @@ import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._epoch.block_plan import BlockPlan
+from arrowdl.loader._epoch.blocks import BlockPlan
 from helpers.options import group
 from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, divisors, read_with_stops, worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-thorough = settings(derandomize=True, deadline=None, max_examples=choose_examples(25, 120))
+thorough = settings(max_examples=choose_examples(25, 120))
 
 KINDS = ["table", "parquet", "ipc", "filter", "dataset"]
 Block = list[int]

@@ -15,7 +15,7 @@ from helpers.ranks import Ranks, Steps, divisors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-thorough = settings(derandomize=True, deadline=None, max_examples=choose_examples(25, 120))
+thorough = settings(max_examples=choose_examples(25, 120))
 MANY = 10**9
 
 

@@ -47,7 +47,7 @@ def _find_readers(loader: arrowdl.Loader) -> list[bool]:
     """Say of each unit whether it is read without a scanner."""
     source: Any = loader._source
     files = source.scanner.row_groups
-    return [files is not None and files.can_read(unit) for unit in source._found.fragments]
+    return [files is not None and files.can_read(unit) for unit in source._units_of_files.fragments]
 
 
 def _read_all(loader: arrowdl.Loader) -> pa.Table:
@@ -86,12 +86,12 @@ def test_large_row_groups_are_read_in_parts(
             writer.write_table(table.slice(start, stop - start))
     source: Any = arrowdl.Loader(path, 7)._source
     files: RowGroupFiles = source.scanner.row_groups
-    assert all(map(files.can_read, source._found.fragments))
+    assert all(map(files.can_read, source._units_of_files.fragments))
     for least, most in ((0, 2**30), (0, 1), (2**20, 2**30), (400, 2**30)):
         monkeypatch.setattr("arrowdl.loader._parquet.row_groups._THREADED_BYTES", least)
         monkeypatch.setattr("arrowdl.loader._parquet.row_groups._WHOLE_BYTES", most)
         for rows in (1, 5, 14, 100):
-            units = source._found.fragments
+            units = source._units_of_files.fragments
             batches = list(files.read(units, rows, 2**20, lambda paths: None, lambda done: ""))
             assert pa.Table.from_batches(batches).equals(table)
             assert max(batch.num_rows for batch in batches) <= max(rows, 40)
@@ -119,10 +119,29 @@ def test_columns_keep_the_cores_busy_before_more_scans_do(
     assert limits.scans == scans
 
 
-@pytest.mark.parametrize(("units", "scans"), [(100, 1), (1000, 2)])
-def test_one_thread_opens_small_files_unless_there_are_many(units: int, scans: int) -> None:
+@pytest.mark.parametrize(("cores", "scans"), [(1, 1), (2, 2), (16, 2)])
+@pytest.mark.parametrize("units", [100, 1000])
+def test_two_threads_open_small_files(
+    monkeypatch: pytest.MonkeyPatch, cores: int, scans: int, units: int
+) -> None:
+    """More of them would wait for each other, for the interpreter lock."""
+    monkeypatch.setattr("pyarrow.cpu_count", lambda: cores)
     limits = choose_limits([2.0**18] * units, is_local=True, is_fetched=False, largest_share=1.0)
     assert limits.scans == scans
+
+
+def test_scans_of_small_files_end_with_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scan opens its files, and decodes their footers: none has less of a file than it may."""
+    monkeypatch.setattr("pyarrow.cpu_count", lambda: 2)
+    sizes = [2.0**18] * 200
+    limits = choose_limits(sizes, is_local=True, is_fetched=False, largest_share=1.0)
+    alone = limits.cut(range(200), sizes, [f"{i}.parquet" for i in range(200)])
+    assert [len(scan) for scan in alone] == [1, *[4] * 49, 3]
+    of_three = limits.cut(range(200), sizes, [f"{i // 3}.parquet" for i in range(200)])
+    assert [len(scan) for scan in of_three[:5]] == [1, 4, 4, 6, 6]
+    assert [len(scan) for scan in limits.cut(range(200), sizes, ["a"] * 200)] == [1, 4, 20, 100, 75]
+    shared = limits.divide(2).cut(range(200), sizes, [f"{i}.parquet" for i in range(200)])
+    assert [len(scan) for scan in shared] == [1, 4, 20, 100, 75]  # lanes read side by side anyway
 
 
 @pytest.mark.parametrize("limits", [LOCAL, ROW_GROUPS, LOCAL.divide(4), ROW_GROUPS.divide(4)])
@@ -227,7 +246,7 @@ def test_an_error_comes_after_the_rows_before_it(tmp_path: Path) -> None:
     paths = _write(tmp_path, tables)
     source: Any = arrowdl.Loader(paths, 7)._source
     files: RowGroupFiles = source.scanner.row_groups
-    units = source._found.fragments
+    units = source._units_of_files.fragments
     assert all(map(files.can_read, units))
     seen: list[int] = []
 

@@ -21,8 +21,8 @@ import pytest
 from arrowdl.loader._batches.assemble import Assembly
 from arrowdl.loader._epoch.lanes import Lanes
 from arrowdl.loader._epoch.read import Order
+from arrowdl.loader._epoch.sequences import SharedUnits
 from arrowdl.loader._epoch.sharding import Span
-from arrowdl.loader._epoch.shared_units import SharedUnits
 from arrowdl.loader._ipc.mapped import MappedSource
 from arrowdl.loader._parquet.dataset import DatasetSource
 from arrowdl.loader._parquet.unit_reader import UnitReader
@@ -35,7 +35,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 KINDS = ["table", "parquet", "ipc", "compressed", "filter", "dataset", "reader"]
-thorough = settings(derandomize=True, deadline=None, max_examples=choose_examples(30, 300))
+thorough = settings(max_examples=choose_examples(30, 300))
 
 
 def make_table(rows: int, chunk: int) -> pa.Table:
@@ -471,8 +471,9 @@ def test_each_sequence_has_its_own_shuffle(tmp_path: Path) -> None:
     assert first != second
 
 
-def test_sequences_share_the_buffer(tmp_path: Path) -> None:
+def test_sequences_share_the_buffer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows of a window come before those of the next one: here of eight rows."""
+    monkeypatch.setattr("arrowdl.loader._buffer.BUFFER_BYTES", 0)
     pq.write_table(make_table(32, 32), tmp_path / "a.parquet")
     options = {"splits": 2, "global_batch_size": 16, "shuffle": True, "buffer_size": 16}
     (steps, _) = World(tmp_path, 1, 0, options).read()
@@ -496,7 +497,7 @@ def test_shared_units_are_released(tmp_path: Path) -> None:
     for number, span in enumerate(spans):
         arrays = [pa.array(array["id"]).to_pylist() for array in shared.read(span)]
         assert list(itertools.chain(*arrays)) == list(range(span.start, span.stop))
-        assert bool(shared._kept) == (number < 3)
+        assert bool(shared._shared_arrays) == (number < 3)
 
 
 def test_rows_that_are_joined_are_not_copied_again(

@@ -43,7 +43,7 @@ class Workers:
             yield batch["id"].tolist()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.integers(0, 300), st.integers(1, 40), WORLDS, st.booleans(), st.booleans(), st.booleans())
 def test_workers_have_the_batches_of_their_rank(
     rows: int,
@@ -68,7 +68,7 @@ def test_workers_have_the_batches_of_their_rank(
             assert shared == batches
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.integers(0, 10**6), st.booleans())
 def test_a_state_is_good_for_another_number_of_workers(seed: int, counted: bool) -> None:
     chance = random.Random(seed)

@@ -236,22 +236,6 @@ def test_stats_are_subtracted() -> None:
     assert (loader.stats() - before).batches == 13
 
 
-def test_openmetrics() -> None:
-    stats = Stats(3, 24, 192, 0.5, 0.25, 1.0)
-    text = stats.to_openmetrics(labels={"rank": "0", "name": 'a "b"\n\\'})
-    lines = text.splitlines()
-    assert lines[-1] == "# EOF"
-    assert text.endswith("# EOF\n")
-    assert 'arrowdl_loader_rows_total{rank="0",name="a \\"b\\"\\n\\\\"} 24' in lines
-    assert "# UNIT arrowdl_loader_source_seconds seconds" in lines
-    assert "# TYPE arrowdl_loader_bytes counter" in lines
-    names = {line.split("{")[0] for line in lines if not line.startswith("#")}
-    assert len(names) == 16
-    assert "x_rows_total 24" in stats.to_openmetrics("x").splitlines()
-    for line in lines[:-1]:
-        assert re.fullmatch(r"# (TYPE|UNIT|HELP) \S+ .+|\S+_total\{.*\} [0-9.]+", line), line
-
-
 # ---- waits
 
 

@@ -253,6 +253,19 @@ def _is_second(row: int) -> bool:
     return (row - 999 if row >= 999 else row % ROWS) // 10 == 1
 
 
+def test_a_local_file_of_a_dataset_that_changed_since(tmp_path: Path) -> None:
+    for i in range(2):
+        pq.write_table(pa.table({"id": [i]}), tmp_path / f"{i}.parquet")
+    plan = load(ds.dataset(tmp_path)).plan()
+    assert rows_of(load(ds.dataset(tmp_path), plan=plan)) == [0, 1]
+    pq.write_table(pa.table({"id": [9]}), tmp_path / "1.parquet")
+    with pytest.raises(OSError, match=r"1\.parquet' has changed since the plan was made"):
+        load(ds.dataset(tmp_path), plan=plan)
+    (tmp_path / "1.parquet").unlink()
+    with pytest.raises(ValueError, match="the plan is of a pyarrow dataset of 2 files"):
+        load(ds.dataset(tmp_path), plan=plan)
+
+
 @pytest.mark.parametrize("plan", ["share", "a plan"])
 def test_datasets_without_a_plan(plan: str, tmp_path: Path) -> None:
     given: Any = plan

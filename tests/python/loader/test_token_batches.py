@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 Lengths = list[int]
 KINDS = ["table", "parquet", "ipc", "compressed", "filter", "dataset"]
 LONGEST = 20
-thorough = settings(derandomize=True, deadline=None, max_examples=choose_examples(25, 150))
+thorough = settings(max_examples=choose_examples(25, 150))
 
 
 def make_table(lengths: Lengths) -> pa.Table:
@@ -117,12 +117,17 @@ def read_sequences(source: Any, options: dict[str, Any]) -> list[list[int]]:
         for k in ("splits", "shuffle", "seed", "buffer_size", "filter")
         if k in options
     }
-    loader = arrowdl.Loader(
-        source,
-        framework="numpy",
-        columns=["id"],
-        **group(rank=0, world_size=1, global_batch_size=splits, **plain),
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        if (
+            "bucket_by" in options
+        ):  # whose buffer stays as it is, where few row groups fit a larger one
+            patch.setattr("arrowdl.loader._buffer.LANES", 0)
+        loader = arrowdl.Loader(
+            source,
+            framework="numpy",
+            columns=["id"],
+            **group(rank=0, world_size=1, global_batch_size=splits, **plain),
+        )
     steps = [batch["id"].tolist() for batch in loader]
     rows = sum(map(len, steps))
     sizes = [(i + 1) * rows // splits - i * rows // splits for i in range(splits)]

@@ -298,6 +298,16 @@ def test_worker_processes(tmp_path: Path) -> None:
             assert read(resumed) == again[3:]
 
 
+def test_a_planned_loader_is_sent_to_worker_processes(tmp_path: Path) -> None:
+    """The steps that `len` has found hold what is read, which cannot be sent."""
+    pq.write_table(make_long(), tmp_path / "0.parquet", row_group_size=50)
+    options: dict[str, Any] = {"batch_tokens": 200, "shuffle": True}
+    steps = read(make(tmp_path, **options))
+    with make(tmp_path, num_workers=2, **options) as loader:
+        assert len(loader) == len(steps)
+        assert read(loader) == steps
+
+
 def make_at(loader: arrowdl.Loader, epoch: int) -> arrowdl.Loader:
     loader.set_epoch(epoch)
     return loader

@@ -125,10 +125,10 @@ def test_text_that_cannot_be_tokenized_is_skipped(folder: Path) -> None:
     assert [*read(make(folder, on_error="skip", **options))] == [i for i in range(ROWS) if i != 9]
 
 
-def test_packing_says_to_tokenize_before() -> None:
+def test_packing_text_says_how_it_is_tokenized() -> None:
     with pytest.raises(TypeError, match="of string") as caught:
-        make(batching=Pack("text", 16))
-    assert "tokenize text once into a file" in caught.value.__notes__[0]
+        make(batching=Pack("text", 16), transform_arrow={"text": lambda column: column})
+    assert 'transform_arrow={"text": arrowdl.Tokenize' in caught.value.__notes__[0]
 
 
 PROGRAM = """

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._batches.pin import pin
+from arrowdl.loader._batches.finish import pin
 from arrowdl.loader._iteration import Iteration
 from arrowdl.loader._progress import NoBar
 from helpers.options import group

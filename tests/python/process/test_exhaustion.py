@@ -93,7 +93,7 @@ def test_each_allocation_for_a_device_fails(
     shim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LD_LIBRARY_PATH", os.pathsep.join(map(str, FOLDERS)))
-    uses = ["cuda_copies", "cuda_streams", "cuda_nulls", "cuda_exports", "cuda_shared"]
+    uses = ["cuda_copies", "cuda_streams", "cuda_nulls", "cuda_exports"]
     said = run(shim, tmp_path, "extension", *uses)
     assert said.count("\n") == 1, said
 

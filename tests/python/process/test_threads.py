@@ -48,7 +48,7 @@ def read_table(stream: Any) -> pa.Table:
     return pa.RecordBatchReader.from_stream(stream).read_all().combine_chunks()
 
 
-@settings(max_examples=choose_examples(6, 60), deadline=None)
+@settings(max_examples=choose_examples(6, 60))
 @given(
     st.lists(st.integers(0, ROWS), max_size=6),
     st.integers(1, ROWS),

@@ -21,8 +21,8 @@ BOUNDS = {
     "parameters of Loader": 26,
     "files, classes and functions that are too long": 0,
     "isinstance of kinds in the Loader": 5,
-    # Images, text, `inspect`, `bench`, `explain` and the reader of footers took 3,500 lines.
-    "lines of the product": 85_500,
+    # Images, audio, text, `inspect`, `bench`, `explain` and the reader of footers took 3,800 lines.
+    "lines of the product": 84_600,
     "targets of the Makefile": 25,
     "lines of CMakeLists.txt": 100,
     "bytes of HACKING.md": 12_000,

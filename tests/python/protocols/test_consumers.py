@@ -10,7 +10,6 @@ import jax
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 import tvm_ffi
 from helpers.arrays import address_of, data_address, fixed_size_list, numbers
 from helpers.arrow import MadeArray, MadeDeviceArray, MadeSchema
@@ -23,6 +22,7 @@ from helpers.dlpack import (
     MadeTensor,
     read_capsule,
 )
+from helpers.optional import torch
 
 FLOATS = pa.array([1, 2, 3, 4], pa.float32())
 BITS = pa.array([True, False, True])

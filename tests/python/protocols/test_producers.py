@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-import torch
 import tvm_ffi
 from helpers.capsules import capsule_name, make_capsule, rename_capsule
 from helpers.dlpack import READ_ONLY, DLPackVersion, MadeTensor
+from helpers.optional import torch
 from helpers.processes import run_python
 
 

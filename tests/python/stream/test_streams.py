@@ -118,7 +118,7 @@ def test_shuffle_is_for_all_time() -> None:
     ]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 9), max_size=8), st.integers(1, 30), st.integers(0, 2**64 - 1))
 def test_rows_are_neither_lost_nor_made(chunks: list[int], rows: int, seed: int) -> None:
     arrays = [

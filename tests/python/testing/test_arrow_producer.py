@@ -14,11 +14,12 @@ import pyarrow as pa
 import pytest
 from arrowdl.testing import RULES, Report, check_arrow_producer
 from arrowdl.testing._arrow_cases import bits, ints
-from arrowdl.testing._capsules import capsule_address, make_capsule
 from arrowdl.testing._checks import ARROW_PRODUCER
-from arrowdl.testing._made_arrow import MadeArray, MadeDeviceArray, MadeSchema, MadeStream
+from arrowdl.testing._made_arrow import MadeArray, MadeDeviceArray, MadeStream
 from arrowdl.testing._made_tensor import Memory
 from arrowdl.testing._structs import ArrowSchema
+from helpers.arrow import MadeSchema
+from helpers.capsules import capsule_address, make_capsule
 from helpers.conformance import finds
 
 KEPT: list[Any] = []  # wrong producers release twice: the structs stay
@@ -433,8 +434,8 @@ def ends_with_arrays(made: MadeStream) -> None:
 
 
 def _replace(made: MadeStream, index: int, function: Callable[..., Any]) -> None:
-    old = made._kept[index]
-    made._kept[index] = new = type(old)(function)
+    old = made._owners[index]
+    made._owners[index] = new = type(old)(function)
     KEPT.append((made, old, new))
     name = ("get_schema", "get_next", "get_last_error", "release")[index]
     setattr(made.struct, name, ctypes.cast(new, ctypes.c_void_p).value)

@@ -15,6 +15,7 @@ from arrowdl.testing import RULES, Report, check_dlpack_producer
 from arrowdl.testing._checks import DLPACK_PRODUCER
 from arrowdl.testing._made_tensor import MadeTensor, Memory
 from arrowdl.testing._structs import IS_COPIED, READ_ONLY
+from helpers.capsules import make_capsule
 from helpers.conformance import finds
 
 VALUES = [1, 2, 3, 4, 5, 6]
@@ -126,15 +127,13 @@ class NoDevice(Good):
 
 class WrongName(Good):
     def capsule(self, made: MadeTensor) -> Any:
-        return made.capsule("tensor")
+        return make_capsule(made.address, "tensor", lambda: made.managed.deleter(made.address))
 
 
 class Leaking(Good):
     """The capsule has no destructor."""
 
     def capsule(self, made: MadeTensor) -> Any:
-        from arrowdl.testing._capsules import make_capsule
-
         return make_capsule(made.address, "dltensor_versioned" if made.is_versioned else "dltensor")
 
 

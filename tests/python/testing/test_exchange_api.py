@@ -11,7 +11,6 @@ import pytest
 import torch
 from arrowdl._core import make_borrowed_capsule
 from arrowdl.testing import RULES, check_exchange_api
-from arrowdl.testing._capsules import make_capsule
 from arrowdl.testing._exchange_api import ATTRIBUTE, NAME
 from arrowdl.testing._made_tensor import MadeTensor, Memory
 from arrowdl.testing._managed import deleter_address
@@ -21,6 +20,7 @@ from arrowdl.testing._structs import (
     DLPackVersion,
     DLTensor,
 )
+from helpers.capsules import make_capsule
 
 _Address = ctypes.c_void_p
 _Two = ctypes.PYFUNCTYPE(ctypes.c_int, _Address, _Address)

@@ -2,22 +2,15 @@
 #include "rows.cuh"
 #include "threads.cuh"
 
-namespace {
-
-/// The values that one thread adds up.
-constexpr long long kChunk = 64;
-
-}  // namespace
-
-/// Replaces each of the `size` values by the sum of its chunk up to it, and writes the sums of
-/// whole chunks to `totals`.
+/// Replaces each of the `count` values by the sum of its chunk of `length` values up to it, and
+/// writes the sums of the `size` chunks to `totals`.
 extern "C" __global__ void scan_chunks(long long* values, long long size, long long count,
-                                       long long* totals) {
+                                       long long* totals, long long length) {
 #pragma unroll 1
   for (long long chunk = first_element(); chunk < size; chunk += stride()) {
     long long sum = 0;
 #pragma unroll 1
-    for (long long i = chunk * kChunk; i < (chunk + 1) * kChunk && i < count; ++i) {
+    for (long long i = chunk * length; i < (chunk + 1) * length && i < count; ++i) {
       sum += values[i];
       values[i] = sum;
     }
@@ -26,19 +19,24 @@ extern "C" __global__ void scan_chunks(long long* values, long long size, long l
 }
 
 /// Adds to each value the sum up to the chunk before its own.
-extern "C" __global__ void add_totals(long long* values, long long size, const long long* totals) {
+extern "C" __global__ void add_totals(long long* values, long long size, const long long* totals,
+                                      long long length) {
 #pragma unroll 1
   for (long long i = first_element(); i < size; i += stride()) {
-    if (i >= kChunk) values[i] += totals[i / kChunk - 1];
+    if (i >= length) values[i] += totals[divide(i, length) - 1];
   }
 }
 
-/// Writes `size` offsets of `itemsize` bytes (4 or 8), or, for sizes, their differences.
+/// Writes `size` offsets of `itemsize` bytes (4 or 8), or, for sizes, their differences: of values
+/// of `width` bytes, less `base`.
 extern "C" __global__ void write_offsets(long long target, long long size, long long itemsize,
-                                         const long long* values, long long is_sizes) {
+                                         long long values, long long width, long long base,
+                                         long long is_sizes) {
 #pragma unroll 1
   for (long long i = first_element(); i < size; i += stride()) {
-    write_integer(target, itemsize, i, is_sizes != 0 ? values[i + 1] - values[i] : values[i]);
+    const long long value = read_integer(values, width, i);
+    write_integer(target, itemsize, i,
+                  is_sizes != 0 ? read_integer(values, width, i + 1) - value : value - base);
   }
 }
 

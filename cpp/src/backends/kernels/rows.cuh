@@ -38,12 +38,13 @@ struct Sources {
 };
 
 /// The rows that are taken: all, those of `rows`, or ranges of them. Range k has the rows from
-/// rows[k] on, and is taken at starts[k] up to starts[k + 1].
+/// number k on, and is taken at starts[k] up to starts[k + 1].
 struct Taken {
-  const long long* rows;
+  const void* rows;
   const long long* starts;
   long long ranges;
-  long long width;  ///< a row stands for this number of consecutive ones
+  long long width;     ///< a row stands for this number of consecutive ones
+  long long itemsize;  ///< the bytes of a number: 4 without a sign, or 8
 
   /// The row that is taken at `i`; negative if none is.
   __device__ long long find(long long i) const {
@@ -51,11 +52,16 @@ struct Taken {
     long long row = at;
     if (starts != nullptr) {
       const long long range = find_range(at);
-      row = rows[range] + (at - starts[range]);
+      row = read_row(range) + (at - starts[range]);
     } else if (rows != nullptr) {
-      row = rows[at];
+      row = read_row(at);
     }
     return row < 0 || width == 1 ? row : row * width + (i - at * width);
+  }
+
+  __device__ long long read_row(long long i) const {
+    if (itemsize == 4) return static_cast<const unsigned*>(rows)[i];
+    return static_cast<const long long*>(rows)[i];
   }
 
   /// The last range that starts at `at` or before.
@@ -121,9 +127,9 @@ __device__ void write_integer(long long data, long long width, long long i, long
 // The parameters of kernels that take rows, and the structs of them.
 #define ROW_PARAMETERS                                                                \
   long long start, long long data, long long offset, long long limit, long long base, \
-      long long more, const Source *all, long long count, const long long *rows,      \
-      const long long *starts, long long ranges, long long width
+      long long more, const Source *all, long long count, const void *rows,           \
+      const long long *starts, long long ranges, long long width, long long row_bytes
 #define SOURCES \
   Sources { {start, data, offset, limit, base, more}, all, count }
 #define TAKEN \
-  Taken { rows, starts, ranges, width }
+  Taken { rows, starts, ranges, width, row_bytes }

@@ -143,15 +143,20 @@ class Assembly:
         functions, numbered = self._options.functions, rows.numbered
         if functions.transform_arrow is None:
             return rows.stream
-        sets_seeds = functions.sets_seeds
+        # One batch is made while the last rows of another are, if threads may call all steps.
+        steps = [_bind(step, self._options) for step in functions.arrow_steps]
+        is_parallel = all(getattr(step.function, "is_parallel", False) for step in steps)
+        ahead = 2 if is_parallel and self._options.prefetch and numbered is None else 1
+        sets_seeds = functions.sets_seeds and ahead == 1  # of the process
         return transform_stream(
             rows.stream,
-            [_bind(step, self._options) for step in functions.arrow_steps],
+            steps,
             Draws(rows.find_seed, "transform_arrow", "numpy", None, sets_seeds=sets_seeds),
             self._source.vocabulary,
             rows.describe,
             rows.locate,
             self._clock,
+            ahead=ahead,
             # It may keep and reuse the memory.
             copy=self._options.target.writable,
             skip=None if numbered is None else SkipArrow(numbered, rows.valid_rows, rows.notes),
@@ -216,7 +221,7 @@ class Assembly:
         """Open rows that become tensors on the host, and are copied to the device as one block."""
         options = self._options
         to_tensors = self._choose_converter({})  # copied into a block anyway
-        keeps_rows = options.functions.maps_kept or (
+        keeps_rows = options.functions.maps_after_filter or (
             rows.numbered is not None and bool(options.functions.steps)
         )
         packer = Packer(to_tensors, device, count, self._clock, keeps_rows=keeps_rows)

@@ -136,14 +136,14 @@ class Chain:
         ]
         self._draws = draws
         self._count = 0
-        self._maps_kept = options.functions.maps_kept
+        self._maps_after_filter = options.functions.maps_after_filter
         self._batch_size = batch_size if options.pad_last else None
         self._remake = remake
         self._retry = retry if self._steps else None
         self._finish = finish
         self._read = read
         self._seen: list[_core.DeviceArray] = []
-        self._kept: tuple[_core.DeviceArray, int] | None = None
+        self._row_of_filter: tuple[_core.DeviceArray, int] | None = None
         self.seconds = 0.0  # that the last calls of the steps took
 
     def __call__(self, item: Item, index: int | None = None) -> Outcome:
@@ -154,7 +154,7 @@ class Chain:
         spare: list[_core.DeviceArray] = []
         if retry is not None and not retry.keeps_rows:
             spare = retry.substitutes.copy_rows(item.rows)
-        notes_rows = self._maps_kept and self._read is None and not self._seen
+        notes_rows = self._maps_after_filter and self._read is None and not self._seen
         rows = [copy.deepcopy(item.rows)] if notes_rows else []
         batch = self._convert(item.content)
         begin = time.perf_counter()
@@ -192,34 +192,34 @@ class Chain:
 
     def _call_all(self, outcome: Outcome, content: _core.DeviceArray | None, seed: int) -> None:
         """Call the steps with what is made of the rows `content`, or of a message."""
-        has_kept = True
+        has_rows = True
         for function, is_filter in self._steps:
             if not is_filter:
-                if not has_kept:
+                if not has_rows:
                     outcome.is_left = True
                     break
                 outcome.batch, content = self._call(function, outcome.batch, seed), None
                 continue
-            if not (has_kept and (outcome.valid or self._maps_kept)):
+            if not (has_rows and (outcome.valid or self._maps_after_filter)):
                 continue  # nothing asks what a row of another rank is
             mask = read_mask(self._call(function, outcome.batch, seed), outcome.rows)
-            kept_rows = [i for i in range(outcome.valid or outcome.rows) if mask[i]]
-            has_kept = bool(kept_rows)
+            row_numbers = [i for i in range(outcome.valid or outcome.rows) if mask[i]]
+            has_rows = bool(row_numbers)
             if all(mask):
                 continue
             if outcome.valid:
-                outcome.filtered += outcome.valid - len(kept_rows)
-                outcome.valid = len(kept_rows)
-            content = self._keep(outcome, content, kept_rows)
+                outcome.filtered += outcome.valid - len(row_numbers)
+                outcome.valid = len(row_numbers)
+            content = self._keep(outcome, content, row_numbers)
 
     def _call(self, function: Drawing, batch: Any, seed: int) -> Any:
         return function(batch, seed) if self._retry is None else call(function, batch, seed)
 
     def _keep(
-        self, outcome: Outcome, content: _core.DeviceArray | None, kept_rows: list[int]
+        self, outcome: Outcome, content: _core.DeviceArray | None, row_numbers: list[int]
     ) -> _core.DeviceArray | None:
-        """Keep the rows `kept_rows`, or the first row if there are none; return their array."""
-        index = kept_rows or [0]
+        """Keep the rows `row_numbers`, or the first row if there are none; return their array."""
+        index = row_numbers or [0]
         if content is not None:
             content = take_rows(content, index)
             if self._batch_size is not None:
@@ -275,15 +275,15 @@ class Chain:
     def _stand_in(self) -> Outcome:
         """Return a batch without valid rows, of a row that all filters keep, or raise
         ValueError."""
-        if self._kept is None:
-            self._kept = self._find_kept()
-        rows, seed = self._kept
+        if self._row_of_filter is None:
+            self._row_of_filter = self._find_row_of_filter()
+        rows, seed = self._row_of_filter
         try:
             return self._try(copy.deepcopy(rows), seed)
         except FunctionError as failure:  # it has not failed before
             raise failure.error from None
 
-    def _find_kept(self) -> tuple[_core.DeviceArray, int]:
+    def _find_row_of_filter(self) -> tuple[_core.DeviceArray, int]:
         """Return rows that all filters keep, and the seed of the draws with which they do."""
         seeds = count(self._draws.find_seed(None))  # a filter may keep rows at random
         for rows in self._seen if self._read is None else self._read():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -26,17 +26,32 @@ class FunctionError(Exception):
         self.error = error
 
 
-def call(function: Callable[..., Any], *given: Any) -> Any:
+def call(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function of the user.
 
     Raises FunctionError if it has raised an exception other than MemoryError.
     """
     try:
-        return function(*given)
+        return function(*arguments)
     except MemoryError:
         raise
     except Exception as error:
         raise FunctionError(error) from None
+
+
+class Left:
+    """Which rows of a batch are left, and why others are not."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows: Sequence[int] = range(rows)
+        self.errors: dict[int, Exception] = {}
+
+    def drop(self, errors: Mapping[int, Exception]) -> list[int]:
+        """Drop rows by their numbers among those that are left; return the numbers of others."""
+        kept = [i for i in range(len(self.rows)) if i not in errors]
+        self.errors |= {self.rows[i]: error for i, error in errors.items()}
+        self.rows = [self.rows[i] for i in kept]
+        return kept
 
 
 @dataclass
@@ -109,16 +124,16 @@ class Substitutes:
         sample: Callable[[], Iterable[_core.DeviceArray]],
     ) -> None:
         self._sample = sample
-        self._found: _core.DeviceArray | None = None
+        self._sound_row: _core.DeviceArray | None = None
 
     def copy_rows(self, rows: _core.DeviceArray) -> list[_core.DeviceArray]:
         """Return copies of rows that `make` may try, unless a row is known."""
-        return [] if self._found is not None else list_rows(copy.deepcopy(rows[:_TRIED]))
+        return [] if self._sound_row is not None else list_rows(copy.deepcopy(rows[:_TRIED]))
 
     def keep(self, rows: _core.DeviceArray) -> None:
         """Remember the first of `rows`, for which the function did not fail."""
-        if self._found is None:
-            self._found = copy.deepcopy(rows[:1])
+        if self._sound_row is None:
+            self._sound_row = copy.deepcopy(rows[:1])
 
     def make(
         self, attempt: Callable[[Any], Any], rows: Sequence[_core.DeviceArray], error: Exception
@@ -127,15 +142,15 @@ class Substitutes:
 
         Raises Exception: `error`, since it fails for all rows that were tried.
         """
-        known = [] if self._found is None else [self._found]
-        for group in (known, rows, islice(self._sample(), _SAMPLED)):
+        earlier = [] if self._sound_row is None else [self._sound_row]
+        for group in (earlier, rows, islice(self._sample(), _SAMPLED)):
             for row in group:
                 try:
-                    made = attempt(copy.deepcopy(row))  # a function may write to it
+                    copied = attempt(copy.deepcopy(row))  # a function may write to it
                 except FunctionError:
                     continue
-                self._found = copy.deepcopy(row)
-                return made
+                self._sound_row = copy.deepcopy(row)
+                return copied
         raise renew(
             error,
             'Loader(on_error="skip") found no row for which the transform does not fail, to repeat '

@@ -82,15 +82,13 @@ class Message:
         return rebuild(self.layout.tree, iter(leaves))
 
 
-def pack(tree: Any, rows: int, padding: Counts) -> Message:
-    """Copy a batch into one block of new host memory."""
+def pack(tree: Any, rows: int, padding: Counts, device: Any) -> Message:
+    """Copy a batch into one block of host memory that is fast to copy to `device`."""
     layout, leaves = flatten(tree)
     block = _core.TensorBlock(leaves, layout.frameworks)
-    memory = bytearray(block.nbytes)
-    block.write(memory)
     others = {i: leaves[i] for i in block.left_out}
-    block_array = _core.to_arrow_device(memory)
-    return Message(rows, rows, layout, block_array, block.table, others, padding)
+    array = block.make_array(device)
+    return Message(rows, rows, layout, array, block.table, others, padding)
 
 
 def flatten(tree: Any) -> tuple[Layout, list[Any]]:

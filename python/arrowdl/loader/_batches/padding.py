@@ -36,8 +36,8 @@ class Padding:
         """Count the values of the rows of a batch, in memory of the CPU, and the padding."""
         values = padded = 0
         for name, max_length in self._most.items():
-            own, longest = _measure(rows.field(name), name, max_length)
-            values += own
+            lengths, longest = _measure(rows.field(name), name, max_length)
+            values += lengths
             padded += len(rows) * -(-longest // self._multiple) * self._multiple
         return values, padded - values
 

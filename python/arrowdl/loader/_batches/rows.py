@@ -19,8 +19,8 @@ def pad_rows(array: _core.DeviceArray, valid: int, rows: int) -> _core.DeviceArr
 
 def drop_column(array: _core.DeviceArray, name: str) -> _core.DeviceArray:
     """Return the rows without the column `name`; others may share a name."""
-    kept = [(i, other) for i, other in enumerate(array.field_names) if other != name]
-    return _core.make_struct([other for _, other in kept], [array.field(i) for i, _ in kept])
+    others = [(i, other) for i, other in enumerate(array.field_names) if other != name]
+    return _core.make_struct([other for _, other in others], [array.field(i) for i, _ in others])
 
 
 def _repeat_rows(array: _core.DeviceArray, rows: int) -> _core.DeviceArray:

@@ -50,11 +50,11 @@ def select_rows(
         return items if type(batch) is dict else type(batch)(items)  # type: ignore[call-arg]
     if isinstance(batch, (list, tuple)):
         if batch and all(value is None or isinstance(value, (str, bytes)) for value in batch):
-            found: list[Any] = [_require(batch, rows)[i] for i in index]
+            selected: list[Any] = [_require(batch, rows)[i] for i in index]
         else:
-            found = [select_rows(value, index, rows) for value in batch]
+            selected = [select_rows(value, index, rows) for value in batch]
         has_names = hasattr(batch, "_fields")
-        return type(batch)(*found) if has_names else type(batch)(found)
+        return type(batch)(*selected) if has_names else type(batch)(selected)
     if getattr(batch, "is_nested", False):
         import torch
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from arrowdl import _core
 from arrowdl.loader._batches.failures import (
     FunctionError,
+    Left,
     Substitutes,
     find_rest,
     list_rows,
@@ -35,38 +36,40 @@ class SkipArrow:
         self._notes = notes
         self._substitutes = Substitutes(partial(sample_rows, numbered))
 
-    def __call__(
-        self, transform: Callable[[_core.DeviceArray], Any], array: _core.DeviceArray, index: int
-    ) -> Any:
-        """Return ``transform(array)``, or what it makes of other rows; see `transform_stream`."""
-        try:
-            result = transform(array)  # an Arrow array does not change
-        except FunctionError as failure:
-            return self._recover(transform, array, index, failure)
-        self._substitutes.keep(array)
-        return result
-
-    def _recover(
-        self,
-        transform: Callable[[_core.DeviceArray], Any],
-        array: _core.DeviceArray,
-        index: int,
-        failure: FunctionError,
-    ) -> Any:
-        rows, numbered = array, self._numbered
-        while (bad := _find_bad_rows(failure)) and self._notes[index].parts:
-            note = self._notes[index] = _drop_rows(self._notes[index], bad, numbered)
-            if not note.parts:
-                break
-            rows = take_rows(rows, [row for row in range(len(rows)) if row not in bad])
+    def __call__(self, transform: Callable[..., Any], array: _core.DeviceArray, index: int) -> Any:
+        """Return what `transform` makes of `array`, or of other rows; see `transform_stream`."""
+        left, rows = Left(len(array)), array
+        while True:
             try:
-                result = transform(rows)
-            except FunctionError as other:
-                failure = other
+                result = transform(rows, left)  # an Arrow array does not change
+            except FunctionError as error:
+                failure, cause = error, error.error
             else:
-                self._substitutes.keep(rows)
+                self._drop_rows(left, index)
+                for row in left.rows[:1]:
+                    self._substitutes.keep(array[row:])
                 return result
+            # those that alone have made a function fail, if it says which
+            if not (isinstance(cause, RowsError) and left.rows and left.drop(cause.errors)):
+                break
+            rows = take_rows(array, left.rows)
+        self._drop_rows(left, index)
+        rows = take_rows(array, left.rows) if left.rows else array[:0]
         return self._recover_parts(transform, rows, index, failure)
+
+    def _drop_rows(self, left: Left, index: int) -> None:
+        """Note that a batch has some of its rows only."""
+        note = self._notes[index]
+        if not left.errors or not note.parts:
+            return
+        numbers, report = note.list_numbers(), note.report
+        for row, error in sorted(left.errors.items()):
+            row_report = report_failed(self._numbered, [numbers[row]], error)
+            report = row_report if report is None else report + row_report
+        kept = set(left.rows)
+        parts = [sum(row in kept for row in range(*span)) for span in note.list_spans()]
+        parts, numbers = [rows for rows in parts if rows], [numbers[row] for row in left.rows]
+        self._notes[index] = Note(numbers, parts, report)
 
     def _recover_parts(
         self,
@@ -97,19 +100,3 @@ class SkipArrow:
             parts = [stop - start for start, stop in remaining.spans]
             self._notes[index] = Note(left, parts, remaining.report + note.report)
         return result
-
-
-def _find_bad_rows(failure: FunctionError) -> Mapping[int, Exception]:
-    """Return the rows of a batch that alone have made a function fail, if it says which."""
-    return failure.error.errors if isinstance(failure.error, RowsError) else {}
-
-
-def _drop_rows(note: Note, bad: Mapping[int, Exception], numbered: Numbered) -> Note:
-    """Return the note of a batch without some of its rows."""
-    numbers, report = note.list_numbers(), note.report
-    for row, error in sorted(bad.items()):
-        own = report_failed(numbered, [numbers[row]], error)
-        report = own if report is None else report + own
-    left = [number for row, number in enumerate(numbers) if row not in bad]
-    parts = [sum(row not in bad for row in range(*span)) for span in note.list_spans()]
-    return Note(left, [rows for rows in parts if rows], report)

@@ -34,10 +34,10 @@ class Packer:
 
     def __call__(self, array: _core.DeviceArray) -> Message:
         with self._clock.measure("conversion"):
-            made = pack(self._convert(array), len(array), self._count(array))
+            packed = pack(self._convert(array), len(array), self._count(array), self._device)
             with self._clock.measure("copy"):
-                made = made.to(self._device)
-        return replace(made, array=array) if self._keeps_rows else made
+                packed = packed.to(self._device)
+        return replace(packed, array=array) if self._keeps_rows else packed
 
 
 def pack_ahead(

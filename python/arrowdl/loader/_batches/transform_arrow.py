@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from copy import deepcopy
 from functools import partial
+from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl._frameworks.threads import set_up_thread
 from arrowdl.loader._batches.draws import Drawing, Draws
-from arrowdl.loader._batches.failures import call
+from arrowdl.loader._batches.failures import FunctionError, Left, call
+from arrowdl.loader._batches.rows import take_rows
 from arrowdl.loader._clock import Clock
 from arrowdl.loader._options.functions import ArrowStep, find_arrow_column, list_new_columns
 from arrowdl.loader._schema.dictionaries import are_same, find_dictionaries, has_dictionaries
@@ -21,7 +25,7 @@ from arrowdl.loader._skipped import RowsError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Skip = Callable[[Callable[[_core.DeviceArray], Any], _core.DeviceArray, int], Any]
+Skip = Callable[[Callable[..., Any], _core.DeviceArray, int], Any]
 
 
 def transform_stream(
@@ -34,13 +38,14 @@ def transform_stream(
     vocabulary: Vocabulary,  # of the dictionary columns that the steps make
     describe: Callable[[int], str],  # describes a batch by its index, for errors
     locate: Callable[[int, int], tuple[str, int]] | None,  # see `RowStream`
-    clock: Clock,  # of the thread that calls the steps
+    clock: Clock,  # of the threads that call the steps
     *,
+    ahead: int,  # arrays for which the steps are called at a time; these draw by their generators
     # copy what the steps return, before they are called again: they may keep the memory, and write
     # to it
     copy: bool,
-    # takes what makes a batch of an array, the array and its index. Makes the batch, of other rows
-    # if it fails
+    # takes what makes a batch of an array, and may note which rows are left, the array and its
+    # index. Makes the batch, of other rows if it fails
     skip: Skip | None = None,
 ) -> _core.DeviceStream:
     """Call `steps` with each array of `stream`, and return a stream of the results.
@@ -56,16 +61,16 @@ def transform_stream(
         return stream
     schema: list[pa.Schema] = []
     bound = [_BoundStep(step, draws, number) for number, step in enumerate(steps)]
-    new = list_new_columns(steps)
+    new, names = list_new_columns(steps), first.field_names
 
-    def transform(seed: int, array: _core.DeviceArray) -> pa.RecordBatch:
+    def transform(seed: int, array: _core.DeviceArray, left: Left | None = None) -> pa.RecordBatch:
         batch = source_batch = pa.record_batch(array)
         with draws.seeded(seed):
             for step in bound:
-                batch = step.run(batch, seed) if skip is None else step.run(batch, seed, call)
+                batch = step.run(batch, seed) if skip is None else step.run(batch, seed, call, left)
         return _encode(batch, source_batch, vocabulary)
 
-    def convert(array: _core.DeviceArray, index: int) -> _core.DeviceArray:
+    def convert(index: int, array: _core.DeviceArray) -> tuple[int, pa.RecordBatch]:
         try:
             set_up_thread()
             seeded = partial(transform, draws.find_seed(index))
@@ -74,22 +79,43 @@ def transform_stream(
         except Exception as error:
             _name_place(error, index, describe, locate)
             raise
+        return index, transformed
+
+    def finish(index: int, transformed: pa.RecordBatch) -> _core.DeviceArray:
         if not schema:
-            vocabulary.check_names([*array.field_names, *transformed.schema.names])
+            vocabulary.check_names([*names, *transformed.schema.names])
             schema.append(transformed.schema)
         _check_schema(transformed, schema[0], describe(index))
         result = _core.from_arrow(transformed)
         return _copy_columns(result, new) if copy else result
 
-    def convert_all() -> Iterator[_core.DeviceArray]:
-        array: _core.DeviceArray | None = first
-        index = 0
-        while array is not None:
-            yield convert(array, index)
-            index += 1
-            array = next(stream, None)
+    arrays = enumerate(chain([first], stream))
+    del first
+    results = starmap(convert, arrays) if ahead < 2 else _call_ahead(convert, arrays, ahead)
+    return _core.from_arrow_stream(starmap(finish, results))
 
-    return _core.from_arrow_stream(convert_all())
+
+def _call_ahead(
+    function: Callable[[int, _core.DeviceArray], Any],
+    arrays: Iterator[tuple[int, _core.DeviceArray]],
+    count: int,
+) -> Iterator[Any]:
+    """Yield what a function returns for each array, in order; call it with `count` at a time."""
+    calls: deque[Future[Any]] = deque()
+    is_read = False
+    with ThreadPoolExecutor(count, "arrowdl-arrow") as pool:
+        while calls or not is_read:
+            if is_read or len(calls) == count:
+                yield calls.popleft().result()
+                continue
+            try:
+                calls.append(pool.submit(function, *next(arrays)))
+            except StopIteration:
+                is_read = True
+            except Exception as error:  # raised after the results of the arrays before
+                is_read = True
+                calls.append(Future())
+                calls[-1].set_exception(error)
 
 
 def _copy_columns(batch: _core.DeviceArray, new: Set[str]) -> _core.DeviceArray:
@@ -110,6 +136,8 @@ class _BoundStep:
 
     def __init__(self, step: ArrowStep, draws: Draws, number: int) -> None:
         self._column = step.column
+        # The function of a user may change what one of arrowdl returns to it.
+        self._is_own = type(step.function).__module__.startswith("arrowdl.loader.")
         draw = draws.bind(step.function, number)
         self._draw = draw if step.column is None else partial(_call_naming, step.column, draw)
 
@@ -118,12 +146,22 @@ class _BoundStep:
         batch: pa.RecordBatch,
         seed: int,
         call: Callable[..., Any] = lambda function, *given: function(*given),
+        left: Left | None = None,
     ) -> pa.RecordBatch:
-        """Return the batch that the function makes; `call` calls it."""
+        """Return the batch that the function makes, of rows that are `left`; `call` calls it."""
         if self._column is None:
             return _read_result(call(self._draw, batch, seed), batch)
-        index = find_arrow_column(self._column, batch.schema.names)
-        return _replace_column(batch, index, call(self._draw, batch.column(index), seed))
+        index, rows = find_arrow_column(self._column, batch.schema.names), _core.from_arrow(batch)
+        try:
+            value = call(self._draw, batch.column(index), seed)
+        except FunctionError as failure:
+            error = failure.error
+            if left is None or not (self._is_own and isinstance(error, RowsError)):
+                raise
+            if error.make_rest is None or not (kept := left.drop(error.errors)):
+                raise
+            rows, value = take_rows(rows, kept), call(error.make_rest)
+        return _replace_column(rows, index, value)
 
 
 def _name_place(
@@ -151,12 +189,12 @@ def _call_naming(column: str, draw: Drawing, array: pa.Array, seed: int) -> Any:
         raise
 
 
-def _replace_column(batch: pa.RecordBatch, index: int, value: Any) -> pa.RecordBatch:
+def _replace_column(rows: _core.DeviceArray, index: int, value: Any) -> pa.RecordBatch:
     import pyarrow as pa
 
-    names, array = batch.schema.names, _core.from_arrow(batch)
-    columns = [array.field(i) for i in range(len(names))]
-    columns[index] = _read_column(names[index], value, len(batch))
+    names = rows.field_names
+    columns = [rows.field(i) for i in range(len(names))]
+    columns[index] = _read_column(names[index], value, len(rows))
     return pa.record_batch(_core.make_struct(names, columns))
 
 

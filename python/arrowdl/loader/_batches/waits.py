@@ -55,17 +55,17 @@ class Waits:
         For a `Message` of a worker process, they are in proportion to what the worker did for it;
         for its first one, the rest is the time that the worker took to start.
         """
-        found: dict[Work, float] = {}
+        shares: dict[Work, float] = {}
         for clock in self._clocks:
             for work, seconds in clock.find_overlaps(begin, end).items():
-                found[work] = found.get(work, 0.0) + seconds
+                shares[work] = shares.get(work, 0.0) + seconds
         if self._copies is not None:
-            found["copy"] = self._copies.find_overlap(begin, end)
-        found = scale(found, end - begin)
+            shares["copy"] = self._copies.find_overlap(begin, end)
+        shares = scale(shares, end - begin)
         if spent := getattr(item, "spent", ()):
-            left = end - begin - sum(found.values())
+            left = end - begin - sum(shares.values())
             for work, seconds in scale(dict(zip(WORKS, spent, strict=True)), left).items():
-                found[work] = found.get(work, 0.0) + seconds
+                shares[work] = shares.get(work, 0.0) + seconds
         if getattr(item, "is_first", False):
-            found["start"] = max(0.0, end - begin - sum(found.values()))
-        return found
+            shares["start"] = max(0.0, end - begin - sum(shares.values()))
+        return shares

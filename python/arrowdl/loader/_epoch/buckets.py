@@ -45,10 +45,10 @@ class BucketedRows(EpochSequences):
 
     def _open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
         wide = [(index, self._widen(index, span)) for index, span in wanted]
-        known: Sequence[_core.DeviceStream | None] = [None] * len(wide)
+        row_lengths: Sequence[_core.DeviceStream | None] = [None] * len(wide)
         if self._lengths is not None:
-            known = self._lengths.open(wide)
-        opened = zip(self._epoch.open(wide), known, strict=True)
+            row_lengths = self._lengths.open(wide)
+        opened = zip(self._epoch.open(wide), row_lengths, strict=True)
         return [
             self._sort(stream, lengths, span)
             for (_, span), (stream, lengths) in zip(wanted, opened, strict=True)
@@ -65,18 +65,18 @@ class BucketedRows(EpochSequences):
     ) -> _core.DeviceStream:
         """Sort the windows of a stream of `_widen`, and keep the rows of `span`."""
         first = span.start // self._rows
-        made = _core.from_arrow_stream(self._sort_windows(stream, lengths, first))
-        return made.slice(span.start - first * self._rows, len(span))
+        sorted_rows = _core.from_arrow_stream(self._sort_windows(stream, lengths, first))
+        return sorted_rows.slice(span.start - first * self._rows, len(span))
 
     def _sort_windows(
         self, stream: _core.DeviceStream, lengths: _core.DeviceStream | None, first: int
     ) -> Iterator[_core.DeviceArray]:
         windows = cut_rows(stream, itertools.repeat((self._rows, 0)))
-        known: Iterator[list[_core.DeviceArray] | None] = itertools.repeat(None)
+        row_lengths: Iterator[list[_core.DeviceArray] | None] = itertools.repeat(None)
         if lengths is not None:
-            known = cut_rows(lengths, itertools.repeat((self._rows, 0)))
+            row_lengths = cut_rows(lengths, itertools.repeat((self._rows, 0)))
         numbers = itertools.count(first)
-        for number, parts, own in zip(numbers, windows, known, strict=False):
+        for number, parts, own in zip(numbers, windows, row_lengths, strict=False):
             if own is None:
                 columns = [part.field(self._column) for part in parts]
             else:

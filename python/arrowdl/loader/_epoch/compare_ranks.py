@@ -57,9 +57,9 @@ class Comparison:
     def __init__(
         self,
         meeting: Meeting,
-        own: str,  # what could not be read, for people; empty for nothing
+        unread: str,  # what could not be read, for people; empty for nothing
     ) -> None:
-        self._own = own
+        self._lost = unread
         self._rank = meeting.rank
         self._looks = 0
         self._store = meeting.store
@@ -67,7 +67,7 @@ class Comparison:
         if self._store is None:
             return
         try:
-            self._store.set(self._keys[self._rank], own)
+            self._store.set(self._keys[self._rank], unread)
         except RuntimeError:
             self._store = None
 
@@ -88,10 +88,10 @@ class Comparison:
             return
         self._store = None
         for rank, other in enumerate(told):
-            if other != self._own:
+            if other != self._lost:
                 raise RuntimeError(
                     f'Loader(on_error="skip"): {_describe(rank, other)}, and '
-                    f"{_describe(self._rank, self._own)}: their steps would have other rows, and "
+                    f"{_describe(self._rank, self._lost)}: their steps would have other rows, and "
                     "one might have more steps. Restore the files on all ranks, or leave those "
                     "that are damaged on one out of the paths of all"
                 )

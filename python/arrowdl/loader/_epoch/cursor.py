@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +12,6 @@ from arrowdl.loader._epoch.epochs import Epochs
 from arrowdl.loader._epoch.read import Reader
 from arrowdl.loader._epoch.sharding import Sharding, count_rest
 from arrowdl.loader._epoch.state import Position
-from arrowdl.loader._epoch.world import find_world
 
 
 class Cursor:
@@ -85,15 +86,48 @@ class Cursor:
         """Return the items of a state that decide on the rows of each step."""
         return self.epochs.describe_steps(self.make_sharding)
 
-    def describe(self) -> dict[str, Any]:
+    def get_state(self) -> dict[str, Any]:
         """Return the items of a state that say which steps an epoch has, and where it is."""
         return {
             **self.describe_steps(),
             **self.epochs.describe_position(self.position, self.make_sharding),
         }
 
-    def load(self, state: Mapping[str, Any]) -> None:
+    def set_state(self, state: Mapping[str, Any]) -> None:
         """Go to the position of a state. Raises ValueError if no Loader can have saved it."""
         position = Position.from_state(state)
         self.epochs.check_position(position, self.make_sharding)
         self.position = position
+
+
+def find_world(framework: str) -> tuple[int, int]:
+    """Return rank and world size.
+
+    They come from ``torch.distributed`` if it is initialised, then from the variables ``RANK`` and
+    ``WORLD_SIZE``, then from JAX if `framework` is ``"jax"``; otherwise they are 0 and 1.
+
+    Raises ValueError if the variables are not rank and world size.
+    """
+    torch = sys.modules.get("torch")
+    if (
+        torch is not None
+        and torch.distributed.is_available()
+        and torch.distributed.is_initialized()
+    ):
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+        return _read_environment(os.environ["RANK"], os.environ["WORLD_SIZE"])
+    if framework == "jax":
+        import jax
+
+        return jax.process_index(), jax.process_count()
+    return 0, 1
+
+
+def _read_environment(rank: str, world_size: str) -> tuple[int, int]:
+    if rank.isdecimal() and world_size.isdecimal() and int(rank) < int(world_size):
+        return int(rank), int(world_size)
+    raise ValueError(
+        f"the environment has RANK={rank!r} and WORLD_SIZE={world_size!r}: expected a rank, from "
+        "0, and the number of ranks; the Loader's ranks=Ranks(rank, world_size) takes precedence"
+    )

@@ -124,13 +124,15 @@ class LengthsSource(IndexedSource):
             self._lost = {i: simplify(error) for i, error in sorted(numbered.failures.items())}
             named = NumberedSource(self._source, 0, Faults(self._lost))
             self._entries = [named.describe_unit(unit) for unit in self._lost]
-        found = pa.concat_arrays([pa.array([], pa.int32()), *parts])
-        if len(found) != self.num_rows:
+            if numbered.failed:
+                self._entries += numbered.report_missing(list(numbered.failed)).entries
+        lengths = pa.concat_arrays([pa.array([], pa.int32()), *parts])
+        if len(lengths) != self.num_rows:
             raise OSError(
-                f'"{self._column}" has {len(found)} rows now, and {self.num_rows} when this Loader '
-                "was made: a file has changed, make a new Loader"
+                f'"{self._column}" has {len(lengths)} rows now, and {self.num_rows} when this '
+                "Loader was made: a file has changed, make a new Loader"
             )
-        return pa.record_batch([found], names=[LENGTH])
+        return pa.record_batch([lengths], names=[LENGTH])
 
 
 def open_lengths(source: IndexedSource, column: str, *, skips: bool) -> IndexedSource:
@@ -140,7 +142,7 @@ def open_lengths(source: IndexedSource, column: str, *, skips: bool) -> IndexedS
 
 def list_lengths(lengths: IndexedSource) -> list[LengthsSource]:
     """List the sources of `open_lengths`: one, or those of a mixture."""
-    return [cast("LengthsSource", own) for _, own in lengths.list_members()]
+    return [cast("LengthsSource", member) for _, member in lengths.list_members()]
 
 
 def describe_lost(lengths: IndexedSource) -> str:

@@ -104,7 +104,7 @@ class MixedEpochs(IndexedEpochs[MixedSource]):
             return self.plan.find_phases(source, saved, position.epoch, stages, find_sharding())
         phases = source.order.plan(saved, position.count_steps(), size)
         end = self._find_settled_end(position, find_sharding)
-        before, after = ([own for own in some if own.row < end] for some in (saved, phases))
+        before, after = ([phase for phase in some if phase.row < end] for some in (saved, phases))
         if saved and self.plan is not None and before != after:
             raise ValueError(
                 "the weights change within a window of batching=Buckets(...), whose rows are "

@@ -190,8 +190,9 @@ def check_pack(source: Any, pack: Pack) -> list[str] | None:
         stream = source.read([]).pack(**pack.list_arguments())
     except TypeError as error:
         error.add_note(
-            "Pack takes the rows of the source, before transform_arrow: tokenize text once into a "
-            "file with arrowdl.Tokenize, and pack the rows of that file"
+            "Pack takes lists of tokens. Text becomes ids before it is packed with "
+            f'transform_arrow={{"{pack.column}": arrowdl.Tokenize(tokenizer)}}; tokens of another '
+            "function have to be written to a file"
         )
         raise
     return [field.name for field in stream.schema.children]
@@ -219,11 +220,13 @@ class NumberedBlocks:
         return self._rows.has_failures
 
     def report_missing(self, numbers: Sequence[list[int]]) -> MissingRows:
-        found = self._rows.report_missing([number for own in numbers for number in own])
-        return replace(found, rows=len(numbers))
+        report = self._rows.report_missing(
+            [number for span_numbers in numbers for number in span_numbers]
+        )
+        return replace(report, rows=len(numbers))
 
     def locate(self, numbers: Sequence[list[int]]) -> list[RowPlace]:
-        return self._rows.locate([number for own in numbers for number in own])
+        return self._rows.locate([number for span_numbers in numbers for number in span_numbers])
 
     def sample(self) -> Iterator[_core.DeviceArray]:
         for row in self._rows.sample():

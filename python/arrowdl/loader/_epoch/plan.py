@@ -54,8 +54,8 @@ class StepPlan:
         self._lengths: RowLengths | None = None
         self._planner: TokenPlanner | None = None
         if options.sizes.counts_tokens or options.skips:
-            known = open_lengths(source, column, skips=options.skips)
-            self._lengths = RowLengths(known, open)
+            row_lengths = open_lengths(source, column, skips=options.skips)
+            self._lengths = RowLengths(row_lengths, open)
             self._planner = TokenPlanner(options, self._lengths, self._counts, self._windows)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -80,8 +80,8 @@ class StepPlan:
             }
         if options.sizes.counts_tokens:
             about |= self._counts.describe()
-        known = self._lengths if options.skips else None
-        if known is not None and (lost := describe_lost(known.source)):
+        row_lengths = self._lengths if options.skips else None
+        if row_lengths is not None and (lost := describe_lost(row_lengths.source)):
             about["unread"] = lost
         return about
 
@@ -165,10 +165,10 @@ class StepPlan:
             return sequences
         assert sharding.splits is not None
         splits, size, rows = sharding.splits, self._windows.count_rows(sharding), source.num_rows
-        known = None
+        row_lengths = None
         if self._options.skips:
             assert self._lengths is not None
-            known = self._lengths.open(source, epoch, splits)
+            row_lengths = self._lengths.open(source, epoch, splits)
 
         def find_window(number: int) -> Window:
             if isinstance(steps, TokenSteps):
@@ -177,7 +177,9 @@ class StepPlan:
             batch = sharding.global_batch_size // splits
             return self._windows.draw([batch] * (left // batch), epoch, number, is_even=True)
 
-        return BucketedRows(sequences, self._counts.column, rows, splits, size, find_window, known)
+        return BucketedRows(
+            sequences, self._counts.column, rows, splits, size, find_window, row_lengths
+        )
 
     def find_window_end(self, rows: int, sharding: Sharding) -> int:
         """Return the end of the window in which row `rows` of each sequence is, if not its first.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _CHUNK_ROWS = 65_536  # of each sequence, which are planned together
 _ENDLESS_ROWS = 1_024  # the same, if only the first steps may be asked for
-_MOST_KEPT = 4  # plans, of epochs and of parts of an epoch that had another budget
+_MOST_PLANS = 4  # plans, of epochs and of parts of an epoch that had another budget
 
 
 class RowLengths:
@@ -46,10 +46,10 @@ class TokenPlanner:
         self._lengths = lengths
         self._counts = counts
         self._windows = windows
-        self._kept: dict[tuple[Any, ...], TokenSteps] = {}
+        self._plans: dict[tuple[Any, ...], TokenSteps] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_kept": {}}
+        return self.__dict__ | {"_plans": {}}
 
     def find(self, source: IndexedSource, epoch: int, sharding: Sharding, start: int) -> TokenSteps:
         """Return the steps of an epoch from row `start` of each sequence on."""
@@ -57,13 +57,13 @@ class TokenPlanner:
         assert sharding.tokens is not None
         order = (tuple(source.phases), source.is_endless)
         key = (epoch, sharding.splits, sharding.tokens, start, order)
-        made = self._kept.get(key)
-        if made is None or not made.is_usable:
-            made = self._plan_steps(source, epoch, sharding, start)
-            while len(self._kept) >= _MOST_KEPT:
-                self._kept.pop(next(iter(self._kept)), None)
-            self._kept[key] = made
-        return made
+        planned_steps = self._plans.get(key)
+        if planned_steps is None or not planned_steps.is_usable:
+            planned_steps = self._plan_steps(source, epoch, sharding, start)
+            while len(self._plans) >= _MOST_PLANS:
+                self._plans.pop(next(iter(self._plans)), None)
+            self._plans[key] = planned_steps
+        return planned_steps
 
     def _plan_steps(
         self, source: IndexedSource, epoch: int, sharding: Sharding, start: int

@@ -86,13 +86,13 @@ class Reader:
     # reader's batch. Reading fills it in
     step_rows: dict[int, int] = field(default_factory=dict)
 
-    def count_own(self, batches: int) -> int:
+    def count_read(self, batches: int) -> int:
         """Count this reader's batches among the first `batches` of its rank."""
         return count_turns(batches, self.worker, self.step)
 
-    def count_all(self, own: int) -> int:
-        """Count the batches of the rank up to the last of this reader's first `own` ones."""
-        return (own - 1) * self.step + self.worker + 1
+    def count_all(self, read: int) -> int:
+        """Count the batches of the rank up to the last of this reader's first `read` ones."""
+        return (read - 1) * self.step + self.worker + 1
 
 
 def read_share(
@@ -206,7 +206,7 @@ def _read_stream(source: StreamSource, order: Order, reader: Reader) -> _core.De
         stage.batches * stage.sharding.batch_size * stage.sharding.world_size
         for stage in position.stages
     )
-    turn = reader.count_own(position.batches) * sharding.num_workers + reader.worker
+    turn = reader.count_read(position.batches) * sharding.num_workers + reader.worker
     rows = sharding.batch_size * sharding.world_size
     stream = order.shuffle(stream, position.epoch, done + turn * rows)
     stream = stream.rebatch(rows, drop_last=sharding.drop_last)
@@ -266,3 +266,26 @@ def find_stream_parts(
 def _find_shard(rows: int, ranks: int, rank: int) -> int:
     """Return the first row of a rank in a step; see `DeviceStream.shard`."""
     return rank * (rows // ranks) + min(rank, rows % ranks)
+
+
+def seed_steps(
+    seed: int,  # of the Loader
+    reader: Reader,
+) -> Callable[[str, int | None], int]:
+    """Return the `find_seed` of `Draws` for the batches that `reader` has left to read.
+
+    Steps count from the start of the epoch, and no worker's number is part of a seed: so it is the
+    same with any number of workers, and after a resume.
+    """
+    position, rank = reader.position, reader.rank
+    epoch, order = position.epoch, Order(seed, None)
+    before = sum(stage.batches for stage in position.stages)
+    done = reader.count_read(position.batches)
+
+    def find_seed(purpose: str, index: int | None) -> int:
+        if index is None:
+            return order.make_seed(epoch, f"{purpose} in place of a batch")
+        step = before + reader.count_all(done + index + 1) - 1
+        return order.make_seed(epoch, f"{purpose} of rank {rank} in step {step}")
+
+    return find_seed

@@ -124,8 +124,8 @@ class _Turns:
 
     def _list_sequences(self) -> range:
         sharding = self._reader.sharding
-        own = self.splits // sharding.world_size
-        return range(self._reader.rank * own, (self._reader.rank + 1) * own)
+        rank_splits = self.splits // sharding.world_size
+        return range(self._reader.rank * rank_splits, (self._reader.rank + 1) * rank_splits)
 
     def _find_turn(self) -> int:
         """Return this worker's next step."""

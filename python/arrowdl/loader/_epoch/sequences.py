@@ -19,8 +19,88 @@ from arrowdl import _core
 from arrowdl.loader._epoch.lanes import Lanes
 from arrowdl.loader._epoch.read import EpochRows, Order
 from arrowdl.loader._epoch.sharding import Span, locate_sequence
-from arrowdl.loader._epoch.shared_units import SharedUnits
-from arrowdl.loader._sources.base import IndexedSource
+from arrowdl.loader._sources.base import IndexedSource, UnitOrder
+
+
+class SharedUnits:
+    """Rows of units that are read once, and kept until each reader has had its own."""
+
+    def __init__(
+        self,
+        source: IndexedSource,
+        order: UnitOrder,
+        # all rows that `read` will be asked for, in the epoch's order; those that are needed first
+        # come first. Each span is within a unit
+        spans: Sequence[Span],
+    ) -> None:
+        self._source = source
+        self._order = order
+        # The first row of each unit among those of these units, by the unit's place in the order.
+        self._begins: dict[int, int] = {}
+        begin = 0
+        for place in dict.fromkeys(order.find(span.start) for span in spans):
+            self._begins[place] = begin
+            begin += source.units[order.units[place]]
+        self._spans = [self._locate(span) for span in spans]
+        self._stream: _core.DeviceStream | None = None
+        # Each array, its first row among those of these units, and the spans left that it is for.
+        self._shared_arrays: dict[int, tuple[_core.DeviceArray, int, int]] = {}
+        self._first = self._count = self._rows = 0
+
+    def open(self) -> None:
+        """Start to read; `read` needs no call of this before."""
+        if self._stream is None:
+            units = [self._order.units[place] for place in self._begins]
+            self._stream = self._source.read(units)
+
+    def read(self, span: Span) -> Iterator[_core.DeviceArray]:
+        """Yield the rows of one of the spans; each span is read once."""
+        own = self._locate(span)
+        row, number = own.start, self._first
+        while row < own.stop:
+            if number == self._count and not self._read_next():
+                return
+            shared_array = self._shared_arrays.get(number)
+            if (
+                shared_array is not None
+                and shared_array[1] + len(shared_array[0]) > row
+                and shared_array[1] < own.stop
+            ):
+                array, begin, readers = shared_array
+                if readers == 1:
+                    del self._shared_arrays[number]
+                else:
+                    self._shared_arrays[number] = (array, begin, readers - 1)
+                del shared_array
+                end = min(own.stop, begin + len(array))
+                yield array[row - begin : end - begin]
+                del array
+                row = end
+            number += 1
+
+    def _read_next(self) -> bool:
+        """Read one more array; return False at the end."""
+        self.open()
+        assert self._stream is not None
+        array = next(self._stream, None)
+        if array is None:
+            return False
+        rows = Span(self._rows, self._rows + len(array))
+        readers = sum(span.start < rows.stop and rows.start < span.stop for span in self._spans)
+        if readers and rows:
+            self._shared_arrays[self._count] = (array, rows.start, readers)
+        self._count += 1
+        self._rows = rows.stop
+        while self._first < self._count and self._first not in self._shared_arrays:
+            self._first += 1
+        return True
+
+    def _locate(self, span: Span) -> Span:
+        """Return where a span of the epoch's order is among the rows of these units."""
+        place = self._order.find(span.start)
+        start = self._order.ends[place] - self._source.units[self._order.units[place]]
+        shift = self._begins[place] - start
+        return Span(span.start + shift, span.stop + shift)
 
 
 class _Part(NamedTuple):
@@ -128,7 +208,7 @@ class Sequences(EpochSequences):
         if self._shares_units:
             shared = SharedUnits(self._source, self._units, _list_shared(parts))
         readers = self._readers or len(parts)
-        return [self._read_parts(found, shared, readers) for found in parts]
+        return [self._read_parts(parts_of_sequence, shared, readers) for parts_of_sequence in parts]
 
     def _open_shuffled(
         self, wanted: Sequence[tuple[int, Span]], window: int
@@ -223,14 +303,14 @@ class Sequences(EpochSequences):
 
 def _list_shared(sequences: Sequence[Sequence[_Part]]) -> list[Span]:
     """List the rows that are read last in each sequence, in the order in which they are needed."""
-    found = []
+    parts_of_sequence = []
     for parts in sequences:
         begin = 0
         for part in parts:
             if part.run is None:
-                found.append((begin, part.rows))
+                parts_of_sequence.append((begin, part.rows))
             begin += len(part.rows)
-    return [rows for _, rows in sorted(found, key=lambda item: item[0])]
+    return [rows for _, rows in sorted(parts_of_sequence, key=lambda item: item[0])]
 
 
 def open_sequences(

@@ -88,7 +88,7 @@ class Rest:
         """Return where rows `start` to `stop` of what is left are in the epoch's order."""
         spans = [Span(start, stop)] if start < stop else []
         for left in reversed(self._left):
-            spans = list(_join(found for span in spans for found in left.find(span)))
+            spans = list(_join(span_part for span in spans for span_part in left.find(span)))
         return spans
 
 
@@ -233,12 +233,12 @@ def choose_share(
     is_short = not sharding.drop_last and length <= (batches - 1) * sharding.batch_size
     if sharding.drop_last:
         length = batches * sharding.batch_size
-    own = _choose_turns(length, batches, worker, sharding, done)
+    turns = _choose_turns(length, batches, worker, sharding, done)
     has_last = worker == min(sharding.num_workers, batches) - 1
     turns_done = count_turns(done, worker, sharding.num_workers)
     is_left = turns_done < count_turns(batches, worker, sharding.num_workers)
     has_filler = is_short and has_last and is_left
-    return Share(Span(start + own.start, start + own.stop), has_filler)
+    return Share(Span(start + turns.start, start + turns.stop), has_filler)
 
 
 def _choose_turns(length: int, batches: int, worker: int, sharding: Sharding, done: int) -> Span:

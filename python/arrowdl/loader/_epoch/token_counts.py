@@ -89,8 +89,8 @@ class TokenCounts:
 
 def _find_longest(lengths: IndexedSource) -> tuple[int, int, str]:
     """Return the number of the longest row, its length, and the source that has it."""
-    found = []
-    for name, own in lengths.list_members():
-        row, length = cast("LengthsSource", own).find_longest()
-        found.append((row, length, f'"{name}"' if name else "the source"))
-    return max(found, key=lambda item: item[1])
+    longest = []
+    for name, member in lengths.list_members():
+        row, length = cast("LengthsSource", member).find_longest()
+        longest.append((row, length, f'"{name}"' if name else "the source"))
+    return max(longest, key=lambda item: item[1])

@@ -289,8 +289,8 @@ def _take_numbers(values: Any) -> dict[str, float]:
 def _load_table(parts: Any) -> PlannedTable | None:
     if parts is None:
         return None
-    identity, name, place, files = _take_all(str, parts)
-    return PlannedTable(identity, name, place, base64.b64decode(files, validate=True))
+    identity, name, root, files = _take_all(str, parts)
+    return PlannedTable(identity, name, root, base64.b64decode(files, validate=True))
 
 
 def _read_file(

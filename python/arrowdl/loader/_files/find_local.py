@@ -6,7 +6,7 @@ import glob
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate, groupby, takewhile
 from pathlib import Path
@@ -21,6 +21,7 @@ _DOCUMENTS = {
     *(".crc", ".md5", ".sha256", ".py", ".ipynb", ".sh", ".png", ".jpg", ".jpeg", ".gif", ".svg"),
 }
 _DOCUMENT_NAMES = {"README", "LICENSE", "LICENCE", "NOTICE", "CHANGELOG"}
+_END = 9  # characters that most suffixes are shorter than
 _PACKAGE = str(Path(__file__).parents[2])
 
 
@@ -136,6 +137,8 @@ def skip_documents(
     read_start: Callable[[str], bytes] = _read_start,
 ) -> Sequence[str]:
     """Leave out files such as README.md that were found beside data, with a warning."""
+    if not any(_is_document(file, lambda _: b"") for file in list_ends(files)):
+        return files  # by their names
     documents = [file for file in sorted(files) if _is_document(file, read_start)]
     if not documents or len(documents) == len(files):
         return files
@@ -143,12 +146,12 @@ def skip_documents(
     warnings.warn(
         f"the Loader skips {documents[0]!r}{more} in {path!r}: neither Parquet nor Arrow IPC, by "
         "name and content. A pattern, such as '*.parquet', chooses the files",
-        stacklevel=_count_own_frames(),
+        stacklevel=_count_package_frames(),
     )
     return [file for file in files if file not in documents]
 
 
-def _count_own_frames() -> int:
+def _count_package_frames() -> int:
     """Count the frames from the caller of this function to the user's, which a warning names."""
     frame, count = inspect.currentframe(), 0
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
@@ -164,6 +167,13 @@ def _is_document(path: str, read_start: Callable[[str], bytes]) -> bool:
     return not read_start(path).startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"))
 
 
+def list_ends(paths: Sequence[str]) -> Collection[str]:
+    """Return the ends of paths, such as "0.parquet"; the paths if one may have no suffix."""
+    ends = dict.fromkeys([path[-_END:] for path in paths])
+    are_names = all(os.path.splitext(end)[1] and not os.path.split(end)[0] for end in ends)
+    return ends if are_names else paths
+
+
 def _find_base(pattern: str) -> str:
     """Return the directories of `pattern` before the first wildcard."""
     return str(Path(*takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts)))
@@ -177,8 +187,8 @@ def _list_directory(path: str, listing: Listing, above: tuple[str, ...] = ()) ->
     entries = list(os.scandir(path))
     shown = [entry for entry in entries if not is_hidden(entry.name)]
     files = {entry.name: entry.path for entry in shown if entry.is_file()}
-    listing.add(open_folder(path, [entry.name for entry in entries]), files)
-    for entry in shown:
+    listing.add(open_folder(path, {entry.name for entry in entries}), files)
+    for entry in shown if len(files) < len(shown) else ():
         if entry.is_dir():
             _list_directory(entry.path, listing, (*above, real))
 

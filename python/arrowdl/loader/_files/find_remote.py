@@ -20,7 +20,7 @@ from arrowdl.loader._files.find_local import (
 from arrowdl.loader._files.layouts import MARKERS, Folder, Listing
 from arrowdl.loader._storage.access import Access
 from arrowdl.loader._storage.readers import Stamp
-from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
+from arrowdl.loader._storage.threads import FOOTERS_AT_ONCE, map_in_threads
 from arrowdl.loader._storage.urls import is_url
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 def open_filesystem(
     paths: Sequence[str],
     access: Access,
-    known: Mapping[str, Stamp],
+    planned_stamps: Mapping[str, Stamp],
     revisions: Mapping[str, str] | None = None,
 ) -> fs.FileSystem:
     """Make the file system that has `paths` and the files and revisions that a plan knows."""
-    filesystem, _ = access.open(_name_local(paths, access), known, revisions)
-    for path in known:
+    filesystem, _ = access.open(_name_local(paths, access), planned_stamps, revisions)
+    for path in planned_stamps:
         filesystem.normalize_path(path)  # raises if it is in none of the stores
     return filesystem
 
@@ -57,7 +57,7 @@ def expand_urls(
     """
     filesystem, store_paths = access.open(_name_local(paths, access))
     lister = _Lister(filesystem)
-    expanded = map_in_threads(lister.expand, store_paths, FILES_AT_ONCE)
+    expanded = map_in_threads(lister.expand, store_paths, FOOTERS_AT_ONCE)
     shared = _find_shared(
         [path for path, root in zip(store_paths, expanded, strict=True) if not root]
     )

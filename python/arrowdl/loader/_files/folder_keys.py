@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from arrowdl.loader._files.footers import read_statistics
+
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -66,8 +68,8 @@ def _holds(
     import pyarrow as pa
 
     try:
-        made = _list_values(make, pa.schema([field]))
-        typed = pa.array(made[field.name], field.type)
+        column = _list_values(make, pa.schema([field]))
+        typed = pa.array(column[field.name], field.type)
         return bool(pa.array(texts, pa.string()).cast(field.type).equals(typed))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
         return False
@@ -83,15 +85,24 @@ def note_differences(dataset: ds.FileSystemDataset) -> None:
             return
         for group in getattr(fragment, "row_groups", ()):
             for name, value in keys.items():
-                bounds = (group.statistics or {}).get(name)
-                if bounds is not None and {bounds["min"], bounds["max"]} != {value}:
+                bounds = _find_bounds(fragment, group.id, name)
+                if bounds and set(bounds) != {value}:
                     _log.warning(
                         'the column "%s" of %r has values from %r to %r, and its folder says %r: '
                         "the Loader reads the folder's",
-                        name,
-                        fragment.path,
-                        bounds["min"],
-                        bounds["max"],
-                        value,
+                        *(name, fragment.path, *bounds, value),
                     )
                     return
+
+
+def _find_bounds(fragment: Any, group: int, name: str) -> tuple[Any, ...]:
+    """Return the least and the greatest value of a column of a row group, if these are known."""
+    import pyarrow as pa
+
+    metadata = fragment.metadata.row_group(group)
+    for chunk in map(metadata.column, range(metadata.num_columns)):
+        found = read_statistics(chunk) if chunk.path_in_schema == name else None
+        if found is not None and found.has_min_max:
+            type = fragment.physical_schema.field(name).type
+            return tuple(pa.scalar(bound, type).as_py() for bound in (found.min, found.max))
+    return ()

@@ -3,36 +3,73 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import NamedTuple
+from array import array
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 from arrowdl import _core
-from arrowdl.loader._files.stamps import FileStamps, Stamp
 from arrowdl.loader._progress import OpeningLine
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
 
-# So many are read by one call: some 1 ms if they are in the page cache.
-_TOGETHER = 64
+# So many are read by one call: some 2 ms if they are in the page cache.
+_TOGETHER = 256
 
 
-class Footer(NamedTuple):
-    """What the footer of a local Parquet file says of its rows."""
+class Stamp(NamedTuple):
+    """What distinguishes a file from another one of its name; None if unknown."""
 
-    stamp: Stamp  # of the file that was open
-    rows: tuple[int, ...]  # of each row group
-    nbytes: tuple[int, ...]  # of each row group, uncompressed
-    schema: bytes  # equal for files with equal columns
-
-
-NO_FOOTERS: Mapping[str, Footer] = MappingProxyType({})
+    size: int | None
+    mtime_ns: int | None
+    inode: int | None = None
 
 
-def read_footers(paths: Sequence[str], stamps: FileStamps) -> dict[str, Footer]:
-    """Read the footers of files; those that pyarrow has to look at are left out.
+def read_statistics(chunk: Any) -> Any:
+    """Return pyarrow's statistics of a column of a row group; None if there are none.
 
-    `stamps` gets the stamps of the files.
+    None too for values of a fixed size: arrow-rs cuts their bounds, and pyarrow then ends the
+    process.
     """
+    return None if chunk.physical_type == "FIXED_LEN_BYTE_ARRAY" else chunk.statistics
+
+
+class Footers:
+    """The footers of local Parquet files, in arrays: objects for each of many files take long."""
+
+    def __init__(
+        self,
+        paths: Sequence[str] = (),
+        parts: Sequence[Any] = (),  # what `read_parquet_footers` returns of parts of `paths`
+    ) -> None:
+        self.paths = list(paths)
+        self._stamps, self.groups, self.rows, self.nbytes = (
+            array("q", b"".join(part[i] for part in parts)) for i in range(4)
+        )
+        self.starts = array("q", accumulate(self.groups, initial=0))
+        shared: dict[bytes, bytes] = {}
+        # Equal for files with equal columns; empty if pyarrow has to look at the file.
+        self.schemas = [shared.setdefault(one, one) for part in parts for one in part[4]]
+        self.are_all = bool(paths) and b"" not in shared  # whether there are files, all read
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where the files that were read are in `paths`."""
+        places = zip(self.paths, range(len(self.paths)), strict=True)
+        return dict(places if self.are_all else (one for one in places if self.schemas[one[1]]))
+
+    def take_stamp(self, place: int) -> Stamp:
+        """Return the stamp that a file had when it was open."""
+        size, mtime, inode = self._stamps[3 * place : 3 * place + 3]
+        return Stamp(size, mtime, inode % 2**64 or None)
+
+    def list_changed(self) -> list[str]:
+        """List the files that may not have their stamps, and those that were not read."""
+        return _core.list_changed_files(self.paths, self._stamps.tobytes())
+
+
+def read_footers(paths: list[str]) -> Footers:
+    """Read the footers of files."""
     parts = [paths[i : i + _TOGETHER] for i in range(0, len(paths), _TOGETHER)]
     line = OpeningLine("reads the footers", len(paths))
     read = map_in_threads(
@@ -41,12 +78,4 @@ def read_footers(paths: Sequence[str], stamps: FileStamps) -> dict[str, Footer]:
         min(FILES_AT_ONCE, 2 * (os.cpu_count() or 1)),
         lambda done: line(min(done * _TOGETHER, len(paths))),
     )
-    schemas: dict[bytes, bytes] = {}
-    footers = {}
-    for path, footer in zip(paths, (one for part in read for one in part), strict=True):
-        if footer is not None:
-            size, mtime, inode, rows, nbytes, schema = footer
-            stamp = Stamp(size, mtime, inode or None)
-            footers[path] = Footer(stamp, rows, nbytes, schemas.setdefault(schema, schema))
-    stamps.add_stamps({path: footer.stamp for path, footer in footers.items()})
-    return footers
+    return Footers(paths, read)

@@ -41,8 +41,8 @@ class Folder:
 
     def check(self) -> None:
         """Raise ValueError if the folder is a table, whose files may have rows that are deleted."""
-        if found := self._find_table():
-            what, advice = found
+        if table := self._find_table():
+            what, advice = table
             raise ValueError(
                 f"{self.path!r} is {what}, and some of its files may have rows that were deleted, "
                 f"or come twice: {advice}, {_ALL_FILES}"
@@ -62,7 +62,7 @@ class Folder:
             )
         if "_versions" in names and "data" in names:
             return "a dataset of Lance", f"give lance.dataset({path!r})"
-        if any(name.startswith(".hoodie") for name in names):  # each partition has such a file
+        if "/.hoodie" in "/".join(("", *names)):  # each partition has such a file
             return "a table of Hudi", "write the rows that an engine reads to Parquet files"
         if "_spark_metadata" in names:
             return (
@@ -224,18 +224,18 @@ class Listing:
     ) -> None:
         """Add the data of a folder."""
         folder.check()
-        found = sorted(files)
-        names = folder.choose(found)
+        in_order = sorted(files)
+        names = folder.choose(in_order)
         if are_matches and not names:
-            names = found
-        chosen = [files[name] for name in names]
+            names = in_order
+        chosen = list(map(files.__getitem__, names))
         self._files += chosen
         if chosen != sorted(chosen):
             self._ordered.append(chosen)
 
     def sort(self) -> list[str]:
         """Return all files, each once."""
-        files = sorted(set(self._files))
+        files = sorted(dict.fromkeys(self._files))  # most are in order
         for chosen in self._ordered:
             places = sorted(map(files.index, chosen))
             for place, file in zip(places, chosen, strict=True):

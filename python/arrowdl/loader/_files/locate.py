@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from arrowdl.loader._files.footers import read_statistics
 from arrowdl.loader._schema.fields import has_column
 from arrowdl.loader._schema.filters import add_mask, apply_filter, find_columns
-from arrowdl.loader._skipped import OptionError, describe
+from arrowdl.loader._skipped import OTHER_READERS, OptionError, describe
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,12 +43,12 @@ def find_damage(
     """
     for candidate in candidates:
         if damage := _describe_damage(candidate, schema, columns, filter):
-            drop_kept(candidate.fragment)
+            drop_metadata(candidate.fragment)
             return damage
     return ""
 
 
-def drop_kept(fragment: ds.Fragment) -> None:
+def drop_metadata(fragment: ds.Fragment) -> None:
     """Drop what is kept of a file that cannot be decoded, of a file system of ours."""
     if (forget := _find_forget(fragment)) is not None:
         forget(fragment.path)
@@ -90,9 +91,10 @@ def _describe_damage(
             _check_type(part, schema, bad, f"{path!r}{group}")
         column = "" if bad is None else f', column "{bad}"'
         without = "" if bad is None else ", or read the other columns, columns="
+        others = OTHER_READERS if group else ""
         return (
             f"{path!r}{group}{column}, which fails again when it is read alone: write the file "
-            f"again, or leave it out of the Loader's paths{without}"
+            f"again, or leave it out of the Loader's paths{without}{others}"
         )
     return ""
 
@@ -202,6 +204,6 @@ def _count_nulls(group: ds.RowGroupInfo, column: str) -> int:
     """Count the nulls of a row group's column by its statistics; 0 if unknown."""
     for i in range(group.num_columns):
         chunk = group.column(i)
-        if chunk.path_in_schema == column and chunk.is_stats_set:
-            return int(chunk.statistics.null_count or 0)
+        if chunk.path_in_schema == column and (statistics := read_statistics(chunk)) is not None:
+            return int(statistics.null_count or 0)
     return 0

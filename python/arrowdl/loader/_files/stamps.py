@@ -6,8 +6,9 @@ import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
+from arrowdl.loader._files.footers import Footers, Stamp
 from arrowdl.loader._storage.readers import Stamp as StoredStamp
 from arrowdl.loader._storage.readers import is_other_time
 from arrowdl.loader._storage.retries import RetriedError
@@ -15,14 +16,6 @@ from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
 from arrowdl.loader._storage.transient import FileChangedError
 
 T = TypeVar("T")
-
-
-class Stamp(NamedTuple):
-    """What distinguishes a file from another one of its name; None if unknown."""
-
-    size: int | None
-    mtime_ns: int | None
-    inode: int | None = None
 
 
 class FileStamps:
@@ -37,49 +30,55 @@ class FileStamps:
         self._filesystems: dict[str, Any] = {}  # None for the local one
         self._stamps: dict[str, Stamp | None] = {}  # None for a file that did not exist
         self._checked: dict[str, Any] = {}  # file systems that compare files themselves
+        self._footers = Footers()  # with the stamps of local files
 
     def add_paths(self, paths: Iterable[str]) -> None:
         """Add files of the local file system."""
         self._add(dict.fromkeys(paths))
 
-    def add_stamps(self, stamps: Mapping[str, Stamp]) -> None:
+    def add_footers(self, footers: Footers) -> None:
         """Add local files with the stamps that they had when their footers were read."""
-        self._filesystems.update(dict.fromkeys(stamps))
-        self._stamps.update(stamps)
+        self._footers = footers
 
     def add_fragments(self, fragments: Iterable[Any]) -> bool:
         """Add the files of a pyarrow dataset; return whether one of them is new."""
-        found = {
+        stamps = {
             fragment.path: fragment.filesystem
             for fragment in fragments
             if getattr(fragment, "filesystem", None) is not None
         }
-        self._checked.update((path, own) for path, own in found.items() if is_checked(own))
+        self._checked.update((path, stamp) for path, stamp in stamps.items() if is_checked(stamp))
         return self._add(
             {
-                path: None if is_local(own) else own
-                for path, own in found.items()
+                path: None if is_local(stamp) else stamp
+                for path, stamp in stamps.items()
                 if path not in self._checked
             }
         )
 
     def _add(self, filesystems: dict[str, Any]) -> bool:
         self._filesystems = {**filesystems, **self._filesystems}
-        new = [path for path in filesystems if path not in self._stamps]
+        stamps, read = self._stamps, self._footers.places
+        new = [path for path in filesystems if path not in stamps and path not in read]
         self._stamps.update(zip(new, self._take(new), strict=True))
         return bool(new)
+
+    def _find(self, path: str) -> Stamp | None:
+        place = self._footers.places.get(path)
+        return self._stamps.get(path) if place is None else self._footers.take_stamp(place)
 
     def find(self, path: str) -> StoredStamp:
         """Return the stamp of a file, for a plan."""
         if path in self._checked:
             return cast("StoredStamp", self._checked[path].handler.find_stamp(path))
-        stamp = self._stamps.get(path) or Stamp(None, None)
+        stamp = self._find(path) or Stamp(None, None)
         return StoredStamp(stamp.size, stamp.mtime_ns)
 
     def compare(self, planned: Mapping[str, StoredStamp]) -> None:
         """Raise OSError if a file is not the one of a plan; a store compares its own ones."""
         for path, stamp in planned.items():
-            if path in self._checked or path not in self._stamps:
+            is_known = path in self._stamps or path in self._footers.places
+            if path in self._checked or not is_known:
                 continue
             now = self.find(path)
             if now.size is None:
@@ -91,7 +90,7 @@ class FileStamps:
 
     def get_size(self, path: str) -> int:
         """Return the bytes of a file, 0 if unknown."""
-        stamp = self._stamps.get(path)
+        stamp = self._find(path)
         return (stamp.size or 0) if stamp else 0
 
     def is_same(self, path: str) -> bool:
@@ -100,7 +99,7 @@ class FileStamps:
             stat = os.stat(path)
         except OSError:
             return False
-        return self._stamps.get(path) == (stat.st_size, stat.st_mtime_ns, stat.st_ino)
+        return self._find(path) == (stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
     def check(
         self,
@@ -113,17 +112,16 @@ class FileStamps:
 
         Raises FileNotFoundError if a file was removed. Raises OSError if a file has changed.
         """
-        local_paths = (
-            [path for path in self._stamps if self._is_local(path)] if paths is None else paths
-        )
+        if paths is None:
+            local = [path for path in self._stamps if self._is_local(path)]
+            paths = [*self._footers.list_changed(), *local]
         chosen = [
             path
-            for path in dict.fromkeys(local_paths)
-            if self._stamps.get(path) is not None
-            and not (self._is_local(path) and self.is_same(path))
+            for path in dict.fromkeys(paths)
+            if not (self._is_local(path) and self.is_same(path)) and self._find(path) is not None
         ]
         for path, now in zip(chosen, self._take(chosen), strict=True):
-            before = self._stamps[path]
+            before = self._find(path)
             assert before is not None
             if now is None:
                 if not may_be_gone:
@@ -138,15 +136,24 @@ class FileStamps:
                     "and write new files under new names while a training reads"
                 )
 
-    def guard(self, paths: Sequence[str], batches: Iterator[T]) -> Iterator[T]:
+    def guard(
+        self,
+        paths: Sequence[str],
+        batches: Iterator[T],
+        *,
+        is_checked: bool = False,  # whether each of `batches` comes after its files were checked
+    ) -> Iterator[T]:
         """Yield `batches` of the files at `paths`, the last one after the files were checked again.
 
         If reading fails because a file has changed, the OSError that says so is raised instead.
         """
         local = [path for path in paths if self._is_local(path) and path not in self._checked]
-        self.check(local)
         before: list[T] = []
         try:
+            if is_checked:
+                yield from batches
+                return
+            self.check(local)
             for batch in batches:
                 yield from before
                 before = [batch]
@@ -178,7 +185,7 @@ class FileStamps:
     def _take(self, paths: Sequence[str]) -> list[Stamp | None]:
         requests = [path for path in paths if not self._is_local(path)]
         if len(requests) <= 1:
-            return [_take_stamp(self._filesystems[path], path) for path in paths]
+            return [_take_stamp(self._filesystems.get(path), path) for path in paths]
         return map_in_threads(
             lambda path: _take_stamp(self._filesystems.get(path), path), paths, FILES_AT_ONCE
         )

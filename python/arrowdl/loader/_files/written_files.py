@@ -15,10 +15,10 @@ def describe_files(stamps: Iterable[Stamp]) -> list[str]:
 
     Times are left out: a copy of the files has others.
     """
-    known = list(stamps)
+    paths = list(stamps)
     return [
-        _digest([stamp.size for stamp in known]),
-        _digest([strip_etag(stamp.etag) for stamp in known]),
+        _digest([stamp.size for stamp in paths]),
+        _digest([strip_etag(stamp.etag) for stamp in paths]),
     ]
 
 

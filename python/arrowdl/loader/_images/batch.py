@@ -3,120 +3,115 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
+from arrowdl.loader._encoded.file_decoder import FileDecoder
+from arrowdl.loader._encoded.join import join_shapes
 from arrowdl.loader._images.crops import (
     draw_numbers,
     find_cover,
     find_middle,
     find_random_box,
     find_wide_middle,
+    scale_box,
 )
-from arrowdl.loader._images.encoded import list_encoded
-from arrowdl.loader._images.pillow import PillowDecoder
-from arrowdl.loader._images.shapes import join_shapes
-from arrowdl.loader._images.spec import Decoder, Spec
-from arrowdl.loader._images.threads import call_in_threads
-from arrowdl.loader._images.torch_scaling import TorchDecoder
-from arrowdl.loader._skipped import RowsError, describe
-from arrowdl.loader._storage.threads import FILES_AT_ONCE
-from arrowdl.loader._storage.whole_files import WholeFiles, describe_path
+from arrowdl.loader._images.pillow import (
+    find_large_size,
+    load,
+    open_image,
+    scale_with_pillow,
+    shrink,
+)
+from arrowdl.loader._images.spec import Spec, order_shape
+from arrowdl.loader._images.torch_scaling import scale_with_torch
+from arrowdl.loader._settings.storage import Storage
 
-NO_DRAWS: Sequence[float] = ()
-
-
-def decode_column(
-    column: Any,  # an array of Arrow
-    spec: Spec,
-    files: WholeFiles,
-    generator: Any,  # of NumPy; None draws other numbers in each call
-    threads: int | None,  # None is as many as there are processors, or more where files are far
-) -> _core.DeviceArray:
-    """Decode the images of a column.
-
-    Raises TypeError if the column has no images, and RowsError for rows that cannot be decoded.
-    """
+if TYPE_CHECKING:
     import numpy as np
-
-    images = list_encoded(column)
-    rows = [row for row, image in enumerate(images) if not image.is_null]
-    draws = draw_numbers(generator, len(images)) if spec.is_random else None
-    decoder = open_decoder(spec)
-    pixels: Any = None
-    if spec.size is not None:
-        pixels = np.empty((len(images), *spec.order_shape(*spec.size)), spec.dtype)
-    results: list[Any] = [None] * len(images) if pixels is None else list(pixels)
-    errors: dict[int, Exception] = {}
-
-    def decode(i: int) -> None:
-        row = rows[i]
-        numbers = NO_DRAWS if draws is None else draws[row]
-        try:
-            image = images[row]
-            data = image.data if image.path is None else files.read(image.path)
-            view = _decode(decoder, data, spec, numbers)
-            results[row] = _write(view, spec, results[row])
-        except MemoryError:
-            raise
-        except Exception as error:
-            path = images[row].path
-            name = "the image" if path is None else f"the image {describe_path(path)!r}"
-            errors[row] = ValueError(f"cannot decode {name}: {describe(error)}")
-
-    if threads is None:
-        are_far = files.are_remote([image.path for image in images if image.path is not None])
-        threads = max(_core.num_threads(), FILES_AT_ONCE if are_far else 1)
-    call_in_threads(decode, len(rows), threads)
-    if errors:
-        raise RowsError(errors)
-    if pixels is None:
-        return join_shapes(results, spec)
-    if len(rows) == len(images):
-        return _core.to_arrow_device(pixels)
-    is_valid: Any = np.zeros(len(images), bool)
-    is_valid[rows] = True
-    pixels[~is_valid] = 0
-    return _core.to_arrow_device(pixels, mask=is_valid)
+    import pyarrow as pa
 
 
-def open_decoder(spec: Spec) -> Decoder:
-    """Return what decodes and scales images."""
-    return TorchDecoder(spec) if spec.scales_with_torch else PillowDecoder(spec)
+class ImageDecoder(FileDecoder):
+    """Decodes columns of images."""
+
+    def __init__(self, spec: Spec, storage: Storage) -> None:
+        super().__init__("Image", storage, spec.threads)
+        self._spec = spec
+
+    def __call__(
+        self,
+        column: pa.Array,
+        generator: np.random.Generator | None = None,  # None draws other numbers in each call
+    ) -> _core.DeviceArray:
+        """Decode the images of a column.
+
+        Raises TypeError if the column has no images, and RowsError for rows that cannot be decoded.
+        """
+        import numpy as np
+
+        spec = self._spec
+        images = self.list_files(column)
+        is_random = spec.flip or spec.crop == "random"
+        draws = draw_numbers(generator, len(images)) if is_random else [[]] * len(images)
+        pixels: Any = None
+        if spec.size is not None:
+            pixels = np.empty((len(images), *order_shape(spec, *spec.size)), spec.dtype)
+
+        def decode(row: int, data: Any) -> Any:
+            image = _decode(data, spec, draws[row])
+            return _write(image, spec, None if pixels is None else pixels[row])
+
+        def join(rows: Sequence[int], results: list[Any]) -> _core.DeviceArray:
+            if pixels is None:
+                empty: Any = np.empty(order_shape(spec, 0, 0), spec.dtype)
+                return join_shapes(results, empty, "Image.size, or a smaller batch_size")
+            joined = pixels if len(rows) == len(pixels) else pixels[rows]
+            is_valid = np.array([result is not None for result in results], bool)
+            if is_valid.all():
+                return _core.to_arrow_device(joined)
+            joined[~is_valid] = 0
+            return _core.to_arrow_device(joined, mask=is_valid)
+
+        return self.decode(images, decode, join)
 
 
-def _decode(decoder: Decoder, data: Any, spec: Spec, draws: Sequence[float]) -> Any:
-    """Return the pixels of an image, (height, width, channels)."""
-    image = decoder.decode(data)
-    height, width = decoder.find_size(image)
-    size, top, left = spec.size or (height, width), 0, 0
+def _decode(data: Any, spec: Spec, draws: Sequence[float]) -> Any:
+    """Return the pixels of an image; see `scale_with_pillow`."""
+    image = open_image(data)
+    # A large JPEG is decoded when its part is known: at a fraction of its size, if that is enough.
+    full = None if spec.size is None else find_large_size(image)
+    is_large = full is not None
+    if full is None:
+        image = load(image, spec.mode)
+        full = image.height, image.width
+    size, box, top, left = spec.size or full, (0, 0, full[1], full[0]), 0, 0
     scaled = size
     if spec.crop == "random":
-        box = find_random_box(height, width, spec.scale, spec.ratio, draws)
-        image = decoder.crop(image, box)
-        height, width = box[3], box[2]
+        box = find_random_box(*full, spec.scale, spec.ratio, draws)
     elif spec.crop == "center":
-        if (wide := find_wide_middle(height, width, size)) is not None:
-            image = decoder.crop(image, wide)
-            height, width = wide[3], wide[2]
-        scaled = find_cover(height, width, size)
+        box = find_wide_middle(*full, size) or box
+        scaled = find_cover(box[3], box[2], size)
         top, left = find_middle(scaled[0], size[0]), find_middle(scaled[1], size[1])
-    if scaled != (height, width):
-        image = decoder.resize(image, *scaled)
-    view = decoder.view(image)[top : top + size[0], left : left + size[1]]
-    return view[:, ::-1] if spec.flips and draws[-1] < 0.5 else view
+    if is_large:
+        shrink(image, max(scaled[0] / box[3], scaled[1] / box[2]))
+        image = load(image, spec.mode)
+        box = scale_box(box, full, (image.height, image.width))
+    scale = scale_with_torch if spec.backend == "torch" else scale_with_pillow
+    pixels = scale(image, box, scaled, spec)[top : top + size[0], left : left + size[1]]
+    return pixels[:, ::-1] if spec.flip and draws[-1] < 0.5 else pixels
 
 
-def _write(view: Any, spec: Spec, target: Any) -> Any:
+def _write(pixels: Any, spec: Spec, target: Any) -> Any:
     """Write pixels to an array of the layout and type that are wanted; without one, make it."""
     import numpy as np
 
     if target is None:
-        target = np.empty(spec.order_shape(*view.shape[:2]), spec.dtype)
-    planes = target if spec.is_planar else target.transpose(2, 0, 1)
+        target = np.empty(order_shape(spec, *pixels.shape[:2]), spec.dtype)
+    planes = target if spec.layout == "CHW" else target.transpose(2, 0, 1)
     for channel, plane in enumerate(planes):  # NumPy takes long loops, not three values at a time
         if spec.dtype == "uint8":
-            np.copyto(plane, view[:, :, channel])
+            np.copyto(plane, pixels[:, :, channel])
         else:
-            np.divide(view[:, :, channel], 255, out=plane, dtype=np.float32)
+            np.divide(pixels[:, :, channel], 255, out=plane, dtype=np.float32)
     return target

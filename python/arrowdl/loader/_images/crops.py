@@ -66,3 +66,13 @@ def find_cover(height: int, width: int, size: tuple[int, int]) -> tuple[int, int
 def find_middle(length: int, part: int) -> int:
     """Return where the middle part of a length begins."""
     return round((length - part) / 2)
+
+
+def scale_box(box: Box, full: tuple[int, int], decoded: tuple[int, int]) -> Box:
+    """Return the same part of an image that was decoded at a fraction of its full size."""
+    if decoded == full:
+        return box
+    down, across = decoded[0] / full[0], decoded[1] / full[1]
+    left, top = round(box[0] * across), round(box[1] * down)
+    right, bottom = round((box[0] + box[2]) * across), round((box[1] + box[3]) * down)
+    return left, top, right - left, bottom - top

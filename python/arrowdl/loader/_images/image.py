@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, get_args
 
 from arrowdl import _core
-from arrowdl.loader._checks import is_number, require_bool, require_choice, require_int
-from arrowdl.loader._images.batch import decode_column
-from arrowdl.loader._images.spec import Spec
+from arrowdl.loader._checks import (
+    is_number,
+    require_bool,
+    require_choice,
+    require_installed,
+    require_int,
+)
+from arrowdl.loader._images.batch import ImageDecoder
+from arrowdl.loader._images.spec import Crop, Interpolation, Layout, Mode, Pixels, Spec
 from arrowdl.loader._settings.storage import Storage
 from arrowdl.loader._settings.value_object import value_object
-from arrowdl.loader._storage.access import Access
-from arrowdl.loader._storage.disk_cache import open_cache
-from arrowdl.loader._storage.whole_files import WholeFiles
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-Mode = Literal["RGB", "RGBA", "L"]
-Layout = Literal["CHW", "HWC"]
-Pixels = Literal["uint8", "float32"]
-Crop = Literal["center", "random"]
-Interpolation = Literal["bilinear", "bicubic"]
 _MOST_PIXELS = 2**16  # in a row or a column of an image
 
 
 @value_object
 @dataclass(frozen=True, slots=True)
-class Image:
+class Image(Spec):
     """Decode a column of images, for ``Loader(transform_arrow={"image": Image((224, 224))})``.
 
     The column has encoded images (JPEG, PNG, WebP and all else that Pillow opens): binary,
@@ -43,6 +40,10 @@ class Image:
     With a `size`, batches have one tensor of the shape (rows, channels, height, width). Without
     it, images keep their sizes, as rows of the type ``arrow.variable_shape_tensor``: nested tensors
     of torch, or (values, offsets, shapes).
+
+    A JPEG that is much larger than `size` is decoded at a half, a quarter or an eighth of its own
+    size, and at twice `size` or more, as by Pillow's ``thumbnail()``: some values differ by 1 from
+    those of the whole image.
 
     Images are upright (by the orientation in their EXIF data), and animations are their first
     frame. Pillow has to be installed. An image that cannot be decoded raises an error that names
@@ -77,9 +78,9 @@ class Image:
         with the decoding. Some values differ by 1, with "bicubic" by more. "auto" is torch for
         batches of torch, and Pillow otherwise, and for "RGBA".
     threads : int, optional
-        Threads that read and decode images of a batch. By default ``arrowdl.config.num_threads``:
-        ``OMP_NUM_THREADS``, else the number of processors, 8 at most; 1 in worker processes. For
-        URLs at least 16.
+        Images that are read and decoded at a time. By default ``arrowdl.config.num_threads`` of
+        each batch: ``OMP_NUM_THREADS``, else the number of processors, 8 at most; 1 in worker
+        processes. For URLs at least 16.
 
     Raises
     ------
@@ -93,19 +94,6 @@ class Image:
     Random parts and flips are drawn by the seed of the batch (see `Seed`): they repeat in each run,
     after a resume and with any number of workers.
     """
-
-    size: tuple[int, int] | None = None
-    _: KW_ONLY
-    mode: Mode = "RGB"
-    layout: Layout = "CHW"
-    dtype: Pixels = "uint8"
-    crop: Crop | None = None
-    scale: tuple[float, float] = (0.08, 1.0)
-    ratio: tuple[float, float] = (3 / 4, 4 / 3)
-    flip: bool = False
-    interpolation: Interpolation = "bilinear"
-    backend: Literal["auto", "torch", "pillow"] = "auto"
-    threads: int | None = None
 
     def __post_init__(self) -> None:
         if self.size is not None:
@@ -130,9 +118,9 @@ class Image:
                 "Image.backend='torch', Image.mode='RGBA': torch does not weigh colours by alpha "
                 "when it scales, and Pillow does: leave backend= out"
             )
-        _require_installed("PIL", "pillow")
+        require_installed("Image", pillow="PIL")
         if self.backend == "torch":
-            _require_installed("torch", "torch")
+            require_installed("Image", torch="torch")
         if self.threads is not None:
             threads = require_int("Image.threads", self.threads, 1, 2**10)
             object.__setattr__(self, "threads", threads)
@@ -165,39 +153,10 @@ class Image:
 
     def for_loader(self, storage: Storage, framework: str) -> Callable[..., _core.DeviceArray]:
         """Return a function like this object, which reads paths and URLs as a Loader does."""
-        is_torch = self.backend == "torch"
-        if self.backend == "auto":
-            is_torch = framework == "torch" and self.mode != "RGBA"
-        cache = open_cache(storage.cache, storage.cache_bytes)
-        access = Access(storage.filesystem, storage.options, storage.retries, cache)
-        return _Decode(self, WholeFiles(access), scales_with_torch=is_torch)
-
-
-class _Decode:
-    """Decodes columns with an `Image`, and keeps the connections to stores."""
-
-    returns_new_memory = True
-
-    def __init__(self, image: Image, files: WholeFiles, *, scales_with_torch: bool) -> None:
-        self._files = files
-        self._threads = image.threads
-        self._spec = Spec(
-            size=image.size,
-            mode=image.mode,
-            is_planar=image.layout == "CHW",
-            dtype=image.dtype,
-            crop=image.crop,
-            scale=image.scale,
-            ratio=image.ratio,
-            flips=image.flip,
-            interpolation=image.interpolation,
-            scales_with_torch=scales_with_torch,
-        )
-
-    def __call__(
-        self, column: pa.Array, generator: np.random.Generator | None = None
-    ) -> _core.DeviceArray:
-        return decode_column(column, self._spec, self._files, generator, self._threads)
+        backend = self.backend
+        if backend == "auto":
+            backend = "torch" if framework == "torch" and self.mode != "RGBA" else "pillow"
+        return ImageDecoder(replace(self, backend=backend), storage)
 
 
 def _read_size(value: Any) -> tuple[int, int]:
@@ -216,9 +175,3 @@ def _read_range(name: str, value: Any, most: float) -> tuple[float, float]:
             f"{name}={value!r}: give the least and the most, two positive numbers{end}"
         )
     return float(value[0]), float(value[1])
-
-
-def _require_installed(module: str, name: str) -> None:
-    """Raise ImportError unless a library is installed."""
-    if importlib.util.find_spec(module) is None:
-        raise ImportError(f"arrowdl.Image needs {name}, which is not installed: pip install {name}")

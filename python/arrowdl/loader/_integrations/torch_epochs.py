@@ -7,9 +7,8 @@ dataset, or makes the persistent workers begin again.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-import weakref
+
+from arrowdl.loader._sources.shared_folder import SharedFolder
 
 
 class Iterations:
@@ -20,14 +19,13 @@ class Iterations:
     """
 
     def __init__(self) -> None:
-        self._folder = self._why_none = ""
-        self._own_count = 0
+        self._folder: SharedFolder | None = None
+        self._why_none = ""
+        self._local_count = 0
         try:
-            self._folder = tempfile.mkdtemp(prefix="arrowdl-iterations-")
+            self._folder = SharedFolder("iterations")
         except OSError as error:  # only workers need the folder
             self._why_none = str(error)
-        else:
-            weakref.finalize(self, _remove, self._folder, os.getpid())
 
     def join(
         self,
@@ -37,26 +35,23 @@ class Iterations:
         epoch: int,  # the epoch of the first iteration, or, with `is_own`, of this one
         is_own: bool,  # whether the worker has loaded a state of its own
     ) -> int | None:
-        """Return the epoch of the iteration that `worker` begins; None for the first iteration.
-
-        Raises RuntimeError if there is no folder: each iteration would read the same epoch.
-        """
-        if not self._folder:
+        """Return the epoch of the iteration that `worker` begins; None for the first iteration."""
+        if self._folder is None:
             raise RuntimeError(
                 "the worker processes of a DataLoader agree on the epoch through a temporary "
                 f"folder, which could not be made ({self._why_none}): set TMPDIR to a folder that "
                 "can be written to, or give the DataLoader num_workers=0 and the Loader workers"
             )
         try:
-            return self._join(start, seed, worker, epoch, is_own)
+            return self._join(f"{self._folder.path}/{start}", seed, worker, epoch, is_own)
         except FileNotFoundError:
-            count, self._own_count = self._own_count, self._own_count + 1
+            count, self._local_count = self._local_count, self._local_count + 1
             return epoch + count if count else None
 
     def _join(self, start: str, seed: int, worker: int, epoch: int, is_own: bool) -> int | None:
         count = 0
         while True:
-            name = os.path.join(self._folder, f"{start}-{count}")
+            name = f"{start}-{count}"
             noted_seed, noted_epoch = _note(name, f"{seed} {epoch}").split()
             if int(noted_seed) == seed and _claim(f"{name}-{worker}"):
                 return int(noted_epoch) if count else None
@@ -66,7 +61,7 @@ class Iterations:
 
 
 def _note(name: str, text: str) -> str:
-    """Write `text`, or return what another worker wrote before. A link has its text at once."""
+    """Write `text` as a link, which has it at once, or return what another worker wrote before."""
     try:
         os.symlink(text, name)
     except FileExistsError:
@@ -81,8 +76,3 @@ def _claim(name: str) -> bool:
     except FileExistsError:
         return False
     return True
-
-
-def _remove(folder: str, process: int) -> None:
-    if os.getpid() == process:  # not in a forked child
-        shutil.rmtree(folder, ignore_errors=True)

@@ -25,10 +25,7 @@ _UNIT_ROWS = 1_000
 
 
 def open_huggingface(dataset: Any, request: Request) -> Source:
-    """Open a ``datasets.Dataset``, whose files are mapped.
-
-    Raises ValueError if it has a transform, which the Loader would not call.
-    """
+    """Open a ``datasets.Dataset``, whose files are mapped."""
     require_no_transform(dataset)
     if dataset._indices is not None:
         return SelectedSource(dataset, request.columns)

@@ -176,8 +176,8 @@ class LanceSource(RangeSource):
         reader = scanner.to_reader()
         batches: Iterable[pa.RecordBatch] = reader
         if self._filter is not None and not self._is_sql:
-            kept = keep_rows(reader, self._filter, None)
-            batches = chain([make_empty(views_to_strings(reader.schema))], kept)
+            rows = keep_rows(reader, self._filter, None)
+            batches = chain([make_empty(views_to_strings(reader.schema))], rows)
         is_encoded = self.vocabulary.concerns(reader.schema)
         stream = _core.from_arrow_stream(map(self._encode, batches) if is_encoded else batches)
         if self._columns is not None:
@@ -265,11 +265,7 @@ def refuse_lance_plan(dataset: Any) -> None:
 
 
 def open_lance(dataset: Any, request: Request) -> Source:
-    """Open a ``lance.LanceDataset`` at the version that it has now.
-
-    Raises TypeError if the filter is neither an expression nor SQL, and ValueError if a column is
-    missing.
-    """
+    """Open a ``lance.LanceDataset`` at the version that it has now."""
     columns, filter = request.columns, request.filter
     if not isinstance(filter, str):
         check_filter(filter, '; Lance takes a SQL string too, "x > 3"')

@@ -1,21 +1,21 @@
 """Opens objects of other libraries as tables or streams; recognises them without an import.
 
-Openers of streams are classes rather than closures, so that worker processes get them by pickle.
+Openers of streams are partial functions, not closures, so that worker processes get them by pickle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl._libraries import annotate, is_of, refuse_objects
-from arrowdl.loader._libraries.servers import read_cursor, read_flight
 from arrowdl.loader._parquet.scan_limits import DECODE_ROWS
 from arrowdl.loader._parquet.scan_stream import Scan
 from arrowdl.loader._parquet.scans import Query
 from arrowdl.loader._schema.fields import select_stream
+from arrowdl.loader._schema.vocabulary import make_empty
 from arrowdl.loader._sources.forked import find_home
 from arrowdl.loader._sources.request import Request
 from arrowdl.loader._sources.stream import StreamSource
@@ -23,6 +23,7 @@ from arrowdl.loader._sources.table import DeviceSource, TableSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 # The classes whose objects are tables, by module.
 _TABLES = {
@@ -148,73 +149,37 @@ def open_on_device(source: Any, request: Request) -> DeviceSource:
     return DeviceSource(arrays, request.columns)
 
 
-class Opener(Protocol):
-    """Opens an Arrow stream of an epoch."""
-
-    @property
-    def is_for_one_pass(self) -> bool: ...
-
-    def __call__(self, epoch: int) -> Any: ...
+Opener = Callable[[int], Any]  # opens the Arrow stream of an epoch
 
 
-@dataclass
-class _Selected:
-    open: Opener
-    columns: list[str]
-
-    @property
-    def is_for_one_pass(self) -> bool:
-        return self.open.is_for_one_pass
-
-    def __call__(self, epoch: int) -> Any:
-        return select_stream(_core.from_arrow_stream(self.open(epoch)), self.columns)
+def _select(open: Opener, columns: list[str], epoch: int) -> _core.DeviceStream:
+    return select_stream(_core.from_arrow_stream(open(epoch)), columns)
 
 
-@dataclass
-class _HuggingFace:
-    dataset: Any
-    is_for_one_pass = False
-
-    def __call__(self, epoch: int) -> Iterator[pa.RecordBatch]:
-        dataset = self.dataset.with_format("arrow")
-        dataset.set_epoch(epoch)
-        tables: Iterable[pa.Table] = dataset.iter(batch_size=DECODE_ROWS)
-        return (batch for table in tables for batch in _to_table(table).to_batches())
+def _read_huggingface(dataset: Any, epoch: int) -> Iterator[pa.RecordBatch]:
+    dataset = dataset.with_format("arrow")
+    dataset.set_epoch(epoch)
+    tables: Iterable[pa.Table] = dataset.iter(batch_size=DECODE_ROWS)
+    return (batch for table in tables for batch in _to_table(table).to_batches())
 
 
-@dataclass
-class _DuckDB:
-    relation: Any
-    is_for_one_pass = False
-
-    def __call__(self, epoch: int) -> Any:
-        return self.relation.to_arrow_reader(DECODE_ROWS)
+def _read_duckdb(relation: Any, epoch: int) -> Any:
+    return relation.to_arrow_reader(DECODE_ROWS)
 
 
-@dataclass
-class _Factory:
-    make: Callable[[], Any]
-    columns: list[str] | None
-    is_for_one_pass = False
-
-    def __call__(self, epoch: int) -> Any:
-        made = _project(self.make(), self.columns)
-        if is_of(made, "polars", "LazyFrame"):
-            return made.collect()
-        if is_of(made, "pyarrow._dataset", "Dataset"):
-            return Scan(made, Query(made.schema, None, None))(epoch)
-        connected = _read_connected(made, is_own=True)
-        return made if connected is None else connected
+def _read_function(make: Callable[[], Any], columns: list[str] | None, epoch: int) -> Any:
+    made = _project(make(), columns)
+    if is_of(made, "polars", "LazyFrame"):
+        return made.collect()
+    if is_of(made, "pyarrow._dataset", "Dataset"):
+        return Scan(made, Query(made.schema, None, None))(epoch)
+    connected = _read_connected(made, is_own=True)
+    return made if connected is None else connected
 
 
-@dataclass
-class _Given:
-    source: Any
-    is_for_one_pass: bool
-
-    def __call__(self, epoch: int) -> Any:
-        connected = _read_connected(self.source, is_own=False)
-        return self.source if connected is None else connected
+def _read_source(source: Any, epoch: int) -> Any:
+    connected = _read_connected(source, is_own=False)
+    return source if connected is None else connected
 
 
 def _read_connected(source: Any, *, is_own: bool) -> Iterator[pa.RecordBatch] | None:
@@ -236,25 +201,27 @@ def open_stream(source: Any, request: Request) -> StreamSource:
     columns = request.columns
     opener = _find_opener(source, columns)
     assert opener is not None
-    chosen = opener if columns is None else _Selected(opener, columns)
+    open, is_replayable = opener
     is_in_memory = isinstance(source, (list, tuple))
     home = None if is_in_memory else find_home(source)
-    return StreamSource(chosen, not chosen.is_for_one_pass, columns, is_in_memory, home)
+    chosen = open if columns is None else partial(_select, open, columns)
+    return StreamSource(chosen, is_replayable, columns, is_in_memory, home)
 
 
-def _find_opener(source: Any, columns: list[str] | None) -> Opener | None:
+def _find_opener(source: Any, columns: list[str] | None) -> tuple[Opener, bool] | None:
+    """Return what opens a stream, and whether it can be called again; None for other objects."""
     if is_of(source, "datasets", "IterableDataset"):
-        return _HuggingFace(source)
+        return partial(_read_huggingface, source), True
     if any(is_of(source, module, "DuckDBPyRelation") for module in ("_duckdb", "duckdb")):
-        return _DuckDB(source)
+        return partial(_read_duckdb, source), True
     if is_of(source, "sqlite3", "Connection", "Cursor"):  # they are callable, or yield tuples
         return None
     if callable(source):
-        return _Factory(source, columns)
+        return partial(_read_function, source, columns), True
     return _find_stream(source)
 
 
-def _find_stream(source: Any) -> Opener | None:
+def _find_stream(source: Any) -> tuple[Opener, bool] | None:
     """Iterators are read once; an object that makes a stream on request is read again."""
     is_iterator = (
         hasattr(source, "__next__")
@@ -266,9 +233,44 @@ def _find_stream(source: Any) -> Opener | None:
     is_list = isinstance(source, (list, tuple)) and all(map(_is_arrow, source))
     if not (is_iterator or is_capsule or is_list or _is_arrow(source)):
         return None
-    return _Given(source, is_iterator or is_capsule)
+    return partial(_read_source, source), not (is_iterator or is_capsule)
 
 
 def _is_arrow(source: Any) -> bool:
+    if is_of(source, "dask.dataframe", "DataFrame"):  # its __dataframe__ has no chunks
+        return False
     kinds = ("arrow_c_device_stream", "arrow_c_stream", "arrow_c_device_array", "arrow_c_array")
     return any(hasattr(source, f"__{kind}__") for kind in (*kinds, "dataframe"))
+
+
+def read_cursor(
+    cursor: Any,
+    *,
+    is_own: bool,  # whether to close the cursor, too, at the end, or when the epoch is left
+) -> Iterator[pa.RecordBatch]:
+    """Yield the result of a cursor's last query; first a batch without rows, for the schema."""
+    try:
+        with cursor.fetch_record_batch() as reader:
+            yield make_empty(reader.schema)
+            yield from reader
+    finally:
+        if is_own:
+            cursor.close()
+
+
+def read_flight(stream: Any) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a Flight stream; first one without rows, for the schema.
+
+    The call is cancelled when the epoch is left, so that the server stops sending.
+    """
+    is_done = False
+    try:
+        yield make_empty(stream.schema)
+        for chunk in stream:
+            if chunk.data is not None:  # otherwise metadata alone
+                yield chunk.data
+            del chunk
+        is_done = True
+    finally:
+        if not is_done:
+            stream.cancel()

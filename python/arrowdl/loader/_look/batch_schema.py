@@ -33,14 +33,14 @@ class TensorSpec:
         A dtype of the framework.
     shape : tuple of int or None
         None for a dimension whose length depends on the rows: the first one, and ragged ones.
-    nulls : str or None
-        What becomes of nulls: "raise", "fill", "nan" or "mask". None if the type of the column
-        allows no nulls, and for masks, lengths and offsets.
+    nulls : str, number or None
+        What becomes of nulls: "raise", "fill", "nan", "mask" or a number. None if the type of the
+        column allows no nulls, and for masks, lengths and offsets.
     """
 
     dtype: Any
     shape: tuple[int | None, ...]
-    nulls: str | None = None
+    nulls: str | float | None = None
 
     def __str__(self) -> str:
         nulls = "" if self.nulls is None else f", nulls: {self.nulls}"
@@ -81,7 +81,7 @@ class BatchSchema(Mapping[str, Any]):
 def show(spec: Any) -> str:
     """Return the text of what a schema has for a column."""
     if isinstance(spec, dict):
-        return f"{{{'; '.join(f'{name}: {show(own)}' for name, own in spec.items())}}}"
+        return f"{{{'; '.join(f'{name}: {show(inner)}' for name, inner in spec.items())}}}"
     return f"({'; '.join(map(show, spec))})" if isinstance(spec, tuple) else str(spec)
 
 
@@ -93,10 +93,7 @@ def find_schema(pipeline: Pipeline) -> BatchSchema:
 
 
 def describe_field(field: pa.Field, framework: str) -> Any:
-    """Return what a column becomes by the defaults of a Loader.
-
-    Raises BufferError if it cannot become tensors.
-    """
+    """Return what a column becomes by the defaults of a Loader."""
     import pyarrow as pa
 
     columns = _core.ColumnOptions()
@@ -116,8 +113,8 @@ def _find_columns(source: Any, pack: Pack | None) -> _core.Schema:
 def _describe_batch(
     batch: Any, fields: Sequence[_core.Schema], columns: _core.ColumnOptions
 ) -> BatchSchema:
-    given: Any = columns.__reduce__()  # the arguments of its constructor
-    nulls, _, _, stack = given[1]
+    arguments: Any = columns.__reduce__()  # the arguments of its constructor
+    nulls, _, _, stack = arguments[1]
     if columns.is_matrix:
         return BatchSchema({"": _Column(_find_policy(nulls, ""), False).describe(batch, fields)})
     by_name = {field.name: [field] for field in fields}
@@ -131,15 +128,16 @@ def _describe_batch(
     return BatchSchema({name: describe(name) for name in batch})
 
 
-def _find_policy(nulls: Any, name: str) -> str:
-    return nulls if isinstance(nulls, str) else nulls.get(name, "raise")
+def _find_policy(nulls: Any, name: str) -> str | float:
+    policy: str | float = nulls.get(name, "raise") if isinstance(nulls, Mapping) else nulls
+    return policy
 
 
 @dataclass
 class _Column:
     """Describes the tensors of a column, or of a matrix."""
 
-    nulls: str
+    nulls: str | float
     is_padded: bool
 
     def describe(self, value: Any, fields: Sequence[_core.Schema], nullable: bool = False) -> Any:

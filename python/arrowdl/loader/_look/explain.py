@@ -100,11 +100,17 @@ def show_bytes(size: float) -> str:
     return f"{size:,.0f} {unit}" if size >= 10 or unit == "bytes" else f"{size:.1f} {unit}"
 
 
+def measure_files(source: Source) -> tuple[int, int | None]:
+    """Return the number of a source's files, and their bytes if those of all are known."""
+    sizes = [stamp.size for stamp in source.files.list_stamps()]
+    known = [size for size in sizes if size is not None]
+    return len(sizes), sum(known) if known and len(known) == len(sizes) else None
+
+
 def explain(pipeline: Pipeline, rank: str) -> Explanation:
     """Return what a Loader does; `rank` says which part of the rows it reads."""
     source, options = pipeline.source, pipeline.options
-    sizes = [stamp.size for stamp in source.files.list_stamps()]
-    known = [size for size in sizes if size is not None]
+    files, file_bytes = measure_files(source)
     members = [member for _, member in source.list_members()]
     rows = source.num_rows
     decoded = [member for member in members if member.decodes_units]
@@ -112,8 +118,8 @@ def explain(pipeline: Pipeline, rank: str) -> Explanation:
     mixed, order = _describe_order(source, options)
     return Explanation(
         rows=None if rows is None or rows >= ENDLESS else rows,
-        files=len(sizes),
-        file_bytes=sum(known) if known and len(known) == len(sizes) else None,
+        files=files,
+        file_bytes=file_bytes,
         row_groups=sum(len(member.units) for member in decoded) if decoded else None,
         row_bytes=row_bytes,
         mixed=mixed,
@@ -203,8 +209,7 @@ def _list_copies(source: Source, options: Options) -> Iterator[Line]:
     if options.columns.casts:
         yield "integers and floats of another type", "cast by dtype="
     if nulls:
-        how = ", ".join(f"{policy}" for policy in nulls)
-        yield "columns with nulls", f"nulls={how}"
+        yield "columns with nulls", f"nulls={', '.join(nulls)}"
     if options.columns.stacks:
         yield "columns of a matrix", "put side by side by stack="
     if options.pad_last:
@@ -221,11 +226,11 @@ def _list_copies(source: Source, options: Options) -> Iterator[Line]:
 
 def _list_policies(options: Options) -> list[str]:
     """List the policies that write to columns with nulls."""
-    given: object = options.columns.__reduce__()
-    assert isinstance(given, tuple)
-    nulls = given[1][0]
+    arguments: object = options.columns.__reduce__()
+    assert isinstance(arguments, tuple)
+    nulls = arguments[1][0]
     policies = nulls.values() if isinstance(nulls, Mapping) else [nulls]
-    return sorted({policy for policy in policies if policy != "raise"})
+    return sorted({str(policy) for policy in policies if policy != "raise"})
 
 
 def _measure_memory(source: Source, options: Options, row_bytes: float) -> dict[str, int]:

@@ -9,7 +9,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
-from arrowdl.loader._mixture.member import Member
+from arrowdl.loader._mixture.order import Member
 from arrowdl.loader._schema.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._schema.vocabulary import (
     TableBuilder,
@@ -105,13 +105,15 @@ class MixedColumns:
             self._dictionaries.check(next(source.read_rows(0, 1, first).rebatch(1)))
         return check_dictionaries(stream, self._dictionaries)
 
-    def find_united(self, given: Vocabulary) -> Vocabulary | None:  # `given` is the user's
+    def find_united(
+        self, vocabulary: Vocabulary
+    ) -> Vocabulary | None:  # `vocabulary` is the user's
         """Return one vocabulary for all sources, or None if theirs are alike."""
         import pyarrow as pa
 
         tables = {}
         schema = pa.schema(self.make_empty(0).schema)
-        for column in list_dictionaries(schema, given.tables):
+        for column in list_dictionaries(schema, vocabulary.tables):
             results = [source.find_vocabulary(column) for source in self._sources]
             dictionaries = [table for table in results if table is not None]
             if any(not table.equals(dictionaries[0]) for table in dictionaries[1:]):
@@ -119,7 +121,7 @@ class MixedColumns:
                 for table in dictionaries:
                     builder.add(table)
                 tables[column] = builder.finish(_dictionary_of(dictionaries[0]))
-        return Vocabulary({**given.tables, **tables}) if tables else None
+        return Vocabulary({**vocabulary.tables, **tables}) if tables else None
 
 
 def check_columns(members: Sequence[Member], origin: str | None) -> None:

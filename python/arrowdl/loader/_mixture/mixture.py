@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, cast
 
 from arrowdl import _core
 from arrowdl.loader._mixture.columns import MixedColumns, check_columns
-from arrowdl.loader._mixture.files import MixedFiles
-from arrowdl.loader._mixture.member import Member
-from arrowdl.loader._mixture.order import MixedOrder
+from arrowdl.loader._mixture.order import Member, MixedOrder
 from arrowdl.loader._schema.vocabulary import Vocabulary
 from arrowdl.loader._sources.base import IndexedSource
 from arrowdl.loader._sources.files import SourceFiles
 from arrowdl.loader._sources.row_bytes import LANES, count_lanes
+from arrowdl.loader._storage.readers import Stamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class MixedFiles(SourceFiles):
+    """The files of several sources."""
+
+    def __init__(
+        self,
+        members: Sequence[tuple[str, SourceFiles]],  # each with the name of the source
+    ) -> None:
+        super().__init__("a mixture has no plan: make one of each of its Loaders")
+        self._members = members
+
+    @property
+    def snapshot(self) -> str:
+        named = [(name, files.snapshot) for name, files in self._members]
+        return "; ".join(f"{name}: {snapshot}" for name, snapshot in named if snapshot)
+
+    def list_stamps(self) -> list[Stamp]:
+        return [stamp for _, files in self._members for stamp in files.list_stamps()]
+
+    def list_rows(self) -> Iterator[tuple[str, int]]:
+        return chain.from_iterable(files.list_rows() for _, files in self._members)
+
+    def find_nulls(self, column: str) -> str:
+        return next(filter(None, (files.find_nulls(column) for _, files in self._members)), "")
 
 
 class MixedSource(IndexedSource):
@@ -52,10 +77,14 @@ class MixedSource(IndexedSource):
     def with_turns_of(self, other: IndexedSource) -> MixedSource:
         return self.with_order(cast("MixedSource", other).order)
 
-    def map_members(self, change: Callable[[IndexedSource], IndexedSource]) -> MixedSource:
+    def map_members(
+        self, change: Callable[[IndexedSource], IndexedSource], *, is_named: bool = False
+    ) -> MixedSource:
         """Return the mixture of what `change` makes of each source, of as many rows."""
         mixture = copy(self)
         mixture.members = [replace(member, source=change(member.source)) for member in self.members]
+        if is_named:
+            return mixture.with_members(mixture.members)
         mixture.columns = MixedColumns(mixture.members, is_named=False)
         return mixture
 

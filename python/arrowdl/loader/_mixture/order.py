@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
-from arrowdl.loader._mixture.member import Member
 from arrowdl.loader._mixture.schedule import Phase, Schedule, Turns, plan_phases
-from arrowdl.loader._sources.base import ENDLESS
+from arrowdl.loader._sources.base import ENDLESS, IndexedSource
+from arrowdl.loader._sources.row_bytes import LANES
+
+
+@dataclass(frozen=True)
+class Member:
+    """A source of a mixture."""
+
+    name: str
+    source: IndexedSource
+    seed: int
+    # The rows of its shuffle buffer. None: its rows keep their order, or the mixture has not yet
+    # divided its own buffer.
+    buffer_size: int | None
+    is_loader: bool  # it was given as a Loader: seed and buffer are its own, not the mixture's
+    lanes: int = LANES  # of its shuffle, at most
+
 
 Stop = Literal["first", "all", "repeat"]
 
 
 class MixedOrder:
-    """The weights of the sources of a mixture, row by row.
-
-    Raises ValueError if a source has too few rows, or if no epoch ends with these weights.
-    """
+    """The weights of the sources of a mixture, row by row."""
 
     phases: tuple[Phase, ...]  # the weights, and the rows from which they hold
     length: int  # the rows of each sequence in an epoch

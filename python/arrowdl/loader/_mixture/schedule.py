@@ -119,11 +119,7 @@ def read_weights(
     weights: Any,
     what: str = "weights",
 ) -> tuple[int, ...]:
-    """Return the weights of the sources as whole numbers.
-
-    Raises TypeError if it is not such a mapping. Raises ValueError if a source has no weight, or a
-    weight belongs to no source, is negative, or not finite.
-    """
+    """Return the weights of the sources as whole numbers."""
     if not isinstance(weights, Mapping):
         raise TypeError(f"{what}={weights!r}: give a number for each source by its name")
     if set(weights) != set(names):

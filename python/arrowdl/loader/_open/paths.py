@@ -8,18 +8,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._files.file_plan import FilePlan
-from arrowdl.loader._files.find_local import Root, check_named, expand_paths, list_paths
+from arrowdl.loader._files.find_local import Root, check_named, expand_paths, list_ends, list_paths
 from arrowdl.loader._files.find_remote import expand_urls, open_filesystem
 from arrowdl.loader._files.folder_keys import add_keys, find_keys, note_differences
-from arrowdl.loader._files.footers import Footer, read_footers
+from arrowdl.loader._files.footers import Footers, read_footers
 from arrowdl.loader._files.stamps import FileStamps
+from arrowdl.loader._files.stored_footers import read_stored_footers
 from arrowdl.loader._ipc.mapped import MappedSource, map_files
 from arrowdl.loader._parquet.int96 import explain_int96, make_parquet_format
+from arrowdl.loader._parquet.network import find_footers
 from arrowdl.loader._parquet.open_dataset import open_files
 from arrowdl.loader._schema.unify import (
     check_names,
     choose_read,
     list_schemas,
+    read_schema,
     unify_schemas,
 )
 from arrowdl.loader._skipped import Skipped, can_skip, describe, detach, opening
@@ -119,7 +122,7 @@ def _open_all(roots: Sequence[Root], request: Request) -> Source:
     columns, filter, skipped = request.columns, request.filter, request.skipped
     paths = [path for root in roots for path in root.files]
     stamps = FileStamps()
-    footers: dict[str, Footer] = {}
+    footers = Footers()
     filesystem = roots[0].filesystem  # one for all
     with opening(skipped):
         kinds = _find_kinds(paths, filesystem)
@@ -130,9 +133,11 @@ def _open_all(roots: Sequence[Root], request: Request) -> Source:
     if filesystem is not None and kinds == {"parquet"}:
         filesystem = _fetch_ahead(filesystem)  # now: fragments that are moved lose their footers
         roots = [root._replace(filesystem=filesystem) for root in roots]
+        footers = read_stored_footers(find_footers(filesystem), paths)
     if filesystem is None and kinds == {"parquet"}:
-        footers = read_footers(paths, stamps)
-    if filesystem is None:
+        footers = read_footers(paths)
+        stamps.add_footers(footers)
+    if filesystem is None and not footers.are_all:
         stamps.add_paths(paths)  # before their footers are read
     may_map = request.memory_map and filesystem is None and filter is None
     if kinds == {"ipc"} and may_map and not any(map(_has_partitions, roots)):
@@ -142,9 +147,20 @@ def _open_all(roots: Sequence[Root], request: Request) -> Source:
             return MappedSource(mapped, columns, stamps)
     if kinds == {"ipc"}:
         _check_no_streams(paths, filesystem)
+    schemas = zip(footers.paths, footers.schemas, strict=True)
+    alike = {path: schema for path, schema in schemas if schema}
+    is_local = footers.are_all and filesystem is None
+    is_plain = is_local and filter is None and not any(map(_has_partitions, roots))
+    if is_plain:  # the columns are those of the first one of the files that are alike
+        first = [set({alike[file]: file for file in root.files[::-1]}.values()) for root in roots]
+        roots = [
+            root._replace(files=[file for file in root.files if file in names])
+            for root, names in zip(roots, first, strict=True)
+        ]
     with opening(skipped):
-        alike = {path: footer.schema for path, footer in footers.items()}
         dataset = _make_dataset(roots, kinds.pop(), choose_read(columns, filter), alike)
+    if is_plain:  # the row groups are those of `footers`
+        dataset = type(dataset)([], dataset.schema, dataset.format, dataset.filesystem)
     return open_files(dataset, request, stamps, footers)
 
 
@@ -155,6 +171,8 @@ def _fetch_ahead(filesystem: Any) -> Any:
 
 
 def _has_partitions(root: Root) -> bool:
+    if "=" not in "".join(root.files):
+        return False
     directories = {os.path.dirname(file) for file in root.files}
     return any("=" in os.path.relpath(directory, root.base) for directory in directories)
 
@@ -163,14 +181,16 @@ def _check_no_streams(paths: Sequence[str], filesystem: Any) -> None:
     def is_stream(path: str) -> bool:
         return _read_start(path, filesystem).startswith(_STREAM_START)
 
-    for path, found in zip(paths, map_in_threads(is_stream, paths, FILES_AT_ONCE), strict=True):
-        if found and filesystem is not None:
+    for path, is_stream_file in zip(
+        paths, map_in_threads(is_stream, paths, FILES_AT_ONCE), strict=True
+    ):
+        if is_stream_file and filesystem is not None:
             raise ValueError(
                 f"{path!r} has the stream format of Arrow IPC, which has no index of its batches: "
                 "write it with pyarrow.ipc.new_file(), or give a function that makes its stream, "
                 "lambda: pyarrow.ipc.open_stream(filesystem.open_input_stream(path))"
             )
-        if found:
+        if is_stream_file:
             raise ValueError(
                 f"{path!r} has the stream format of Arrow IPC, and filter=, "
                 "Storage.memory_map=False, compression and columns of key=value directories need "
@@ -183,8 +203,9 @@ def _check_no_streams(paths: Sequence[str], filesystem: Any) -> None:
 def _find_kinds(paths: Sequence[str], filesystem: Any) -> set[str]:
     """Return the formats of files; raise ValueError for one that is not supported."""
     # The ending names the format. For each other ending, the first file is opened.
+    suffixes = {os.path.splitext(end)[1].lower() for end in list_ends(paths)}
     first: dict[str, str] = {}
-    for path in paths:
+    for path in paths if suffixes - _KINDS.keys() else ():
         first.setdefault(os.path.splitext(path)[1].lower(), path)
     for suffix in first.keys() & _OTHER_SUFFIXES.keys():
         raise ValueError(
@@ -194,7 +215,7 @@ def _find_kinds(paths: Sequence[str], filesystem: Any) -> set[str]:
         )
     unknown = [path for suffix, path in first.items() if suffix not in _KINDS]
     starts = map_in_threads(lambda path: _read_start(path, filesystem), unknown, FILES_AT_ONCE)
-    kinds = {_KINDS[suffix] for suffix in first if suffix in _KINDS}
+    kinds = {_KINDS[suffix] for suffix in suffixes if suffix in _KINDS}
     return kinds | {_recognize(*pair) for pair in zip(unknown, starts, strict=True)}
 
 
@@ -268,7 +289,8 @@ def _open_root(root: Root, kind: str, is_read: Callable[[str], bool]) -> ds.File
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         # Columns of one name, or a key of the folders that is a column. pyarrow names no file.
         filesystem = root.filesystem or fs.LocalFileSystem()
-        schema = check_names(root.files[0], format.inspect(root.files[0], filesystem), is_read)
+        _, schema = read_schema(format.make_fragment(root.files[0], filesystem))
+        schema = check_names(root.files[0], schema, is_read)
         keys = find_keys(root, make, schema)
         schema = add_keys(schema, keys)
         return make(schema=schema, partitioning=ds.HivePartitioning(keys))

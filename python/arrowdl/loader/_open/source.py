@@ -19,6 +19,7 @@ from arrowdl.loader._libraries.objects import (
 )
 from arrowdl.loader._open.file_objects import list_file_objects, open_file_objects
 from arrowdl.loader._open.paths import open_paths
+from arrowdl.loader._options.functions import Functions
 from arrowdl.loader._parquet.open_dataset import check_dataset_plan, open_dataset
 from arrowdl.loader._schema.vocabulary import Vocabulary
 from arrowdl.loader._settings.storage import Storage
@@ -96,10 +97,10 @@ def open_source(source: Any, request: Request) -> Source:
     kind = _find_kind(source)
     if request.plan is not None:
         kind.check_plan(source)
-    if request.storage.is_given and not kind.takes_storage:
+    if request.storage.is_given and not (kind.takes_storage or request.names_files):
         raise ValueError(
             f"Storage.filesystem and Storage.options work on paths and URLs, not on "
-            f"{type(source).__name__}"
+            f"{type(source).__name__}, unless transform_arrow= reads the files of a column"
         )
     if request.filter is not None and not kind.takes_filter:
         raise ValueError(
@@ -121,6 +122,7 @@ def make_request(
     filter: Any,
     vocabulary: Mapping[str, Any] | None,
     storage: Storage,
+    functions: Functions,
     *,
     skips: bool,
 ) -> Request:
@@ -137,6 +139,7 @@ def make_request(
         Vocabulary.of_user(vocabulary),
         [] if skips else None,
         Access(storage.filesystem, storage.options, storage.retries, cache),
+        any(hasattr(step.function, "for_loader") for step in functions.arrow_steps),
     )
 
 

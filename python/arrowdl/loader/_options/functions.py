@@ -66,7 +66,7 @@ class Functions:
         return any(step.is_filter for step in self.chain)
 
     @property
-    def maps_kept(self) -> bool:
+    def maps_after_filter(self) -> bool:
         """Whether a `map` follows a `filter`."""
         kinds = [step.is_filter for step in self.chain]
         return True in kinds and False in kinds[kinds.index(True) :]
@@ -96,19 +96,19 @@ def list_new_columns(steps: Sequence[ArrowStep]) -> Set[str]:
     return new
 
 
-def _list_arrow_steps(given: Any) -> Iterator[ArrowStep]:
-    if given is None:
+def _list_arrow_steps(steps: Any) -> Iterator[ArrowStep]:
+    if steps is None:
         return
-    parts = given if isinstance(given, (list, tuple)) else [given]
+    parts = steps if isinstance(steps, (list, tuple)) else [steps]
     if not all(parts) or not parts:
-        raise ValueError(f"transform_arrow={given!r} is empty: leave it out")
+        raise ValueError(f"transform_arrow={steps!r} is empty: leave it out")
     for part in parts:
         functions = part if isinstance(part, Mapping) else {None: part}
         for column, function in functions.items():
             is_name = isinstance(column, str) or functions is not part
             if not is_name or not callable(function):
                 raise TypeError(
-                    f"transform_arrow={given!r}: give a function of one record batch, a mapping "
+                    f"transform_arrow={steps!r}: give a function of one record batch, a mapping "
                     "from column names to functions of one column, or a list of these"
                 )
             yield ArrowStep(function, column)

@@ -156,7 +156,7 @@ class Options:
     @property
     def in_use(self) -> frozenset[str]:
         """The options that `Stats.advice` asks for."""
-        given = {
+        options = {
             "transform": bool(self.functions.steps),
             "transform_arrow": self.functions.transform_arrow is not None,
             "num_workers": self.num_workers > 0,
@@ -166,7 +166,7 @@ class Options:
             "ragged": not self.columns.is_jagged or self.target.framework != "torch",
             "cache": self.storage.cache is not None,
         }
-        return frozenset(name for name, is_given in given.items() if is_given)
+        return frozenset(name for name, is_given in options.items() if is_given)
 
     @property
     def exposes_writable_tensors(self) -> bool:

@@ -45,9 +45,9 @@ class Codes:
     _first: Dictionaries | None = None  # of columns without a table, in the first rows
     _unread: list[int] = field(default_factory=list)
 
-    def with_tables(self, given: Vocabulary) -> Codes:
+    def with_tables(self, vocabulary: Vocabulary) -> Codes:
         """Return the codes by other tables, which may be made of dictionaries that were read."""
-        return Codes(given, self.skips, _unread=self._unread)
+        return Codes(vocabulary, self.skips, _unread=self._unread)
 
     def find(self, units: CodedUnits) -> Vocabulary:
         """Return the code tables of all columns. Those that the user did not give are read."""
@@ -112,7 +112,7 @@ class Codes:
                 if len(groups) == 1 or not can_skip(error):
                     raise
                 self._unread.append(number)
-        return {name: own.finish(schema.field(name).type) for name, own in builders.items()}
+        return {name: builder.finish(schema.field(name).type) for name, builder in builders.items()}
 
     def _add(
         self, units: CodedUnits, builders: dict[str, TableBuilder], fragments: Sequence[Any]

@@ -93,13 +93,13 @@ def _refuse(
 
 def refuse(
     name: str,
-    found: int,
+    rows_read: int,
     rows: int,
     who: str = BY_FOOTER,
     kind: type[RowCountError] = RowCountError,
 ) -> RowCountError:
-    """Return the error of a unit that has `found` rows where `rows` were counted."""
-    error = kind(f"{name} has {found} rows, and {who} {rows}")
+    """Return the error of a unit that has `rows_read` rows where `rows` were counted."""
+    error = kind(f"{name} has {rows_read} rows, and {who} {rows}")
     error.add_note(
         f"{CANNOT_READ} {name}: write the file again, or leave it out of the Loader's paths"
     )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl.loader._clock import Clock
-from arrowdl.loader._files.footers import NO_FOOTERS, Footer
-from arrowdl.loader._ipc.in_memory import is_ipc
+from arrowdl.loader._files.footers import Footers
 from arrowdl.loader._parquet.codes import Codes
 from arrowdl.loader._parquet.dataset_files import DatasetFiles
 from arrowdl.loader._parquet.find_units import UnitFinder
-from arrowdl.loader._parquet.fragments import find_row_bytes, is_memory_new
+from arrowdl.loader._parquet.fragments import find_row_bytes, has_ipc, is_memory_new
 from arrowdl.loader._parquet.unit_reader import UnitReader
 from arrowdl.loader._parquet.unit_scanner import UnitScanner
 from arrowdl.loader._schema.vocabulary import Vocabulary
@@ -40,36 +39,36 @@ class DatasetSource(IndexedSource):
         self,
         scanner: UnitScanner,
         request: Request,
-        footers: Mapping[str, Footer] = NO_FOOTERS,  # as of `UnitFinder`
+        footers: Footers | None = None,  # as of `UnitFinder`
     ) -> None:
         self.clock = Clock()
         self._skips = request.skipped is not None
-        finder, plan = UnitFinder(scanner, request.skipped, footers), request.plan
-        self._found = finder.find() if plan is None else finder.follow(plan)
-        fragments, self.units = self._found
+        finder, plan = UnitFinder(scanner, request.skipped, footers or Footers()), request.plan
+        self._units_of_files = finder.find() if plan is None else finder.follow(plan)
+        fragments, self.units = self._units_of_files
         self._use(scanner)
         is_new = is_memory_new(scanner.dataset, fragments)
-        self.is_shared, self.is_decoded = not is_new, is_new and not any(map(is_ipc, fragments))
+        self.is_shared, self.is_decoded = not is_new, is_new and not has_ipc(fragments)
 
     def _use(self, scanner: UnitScanner) -> None:
         self.scanner = scanner
         codes = Codes(self.vocabulary, self._skips)
-        self.reader = UnitReader(scanner, self._found, codes, self.clock)
+        self.reader = UnitReader(scanner, self._units_of_files, codes, self.clock)
 
     def __getstate__(self) -> dict[str, Any]:
         self.prepare()
         return self.__dict__
 
     def use_decoder(self, decoder: str) -> None:
-        if any(map(is_ipc, self._found.fragments)):
+        if has_ipc(self._units_of_files.fragments):
             super().use_decoder(decoder)
         self._use(self.scanner.change(decoder=decoder))
 
     def select(self, column: str) -> DatasetSource:
-        made = object.__new__(type(self))  # a copy would read the dictionaries
-        made.__dict__.update(self.__dict__)
-        made._use(self.scanner.change(query=replace(self.scanner.query, columns=[column])))
-        return made
+        selected = object.__new__(type(self))  # a copy would read the dictionaries
+        selected.__dict__.update(self.__dict__)
+        selected._use(self.scanner.change(query=replace(self.scanner.query, columns=[column])))
+        return selected
 
     @property
     def column_names(self) -> list[str]:
@@ -77,7 +76,7 @@ class DatasetSource(IndexedSource):
 
     @property
     def files(self) -> DatasetFiles:
-        return DatasetFiles(self.scanner, self._found)
+        return DatasetFiles(self.scanner, self._units_of_files)
 
     def check_unchanged(self) -> None:
         self.scanner.stamps.check()
@@ -88,10 +87,14 @@ class DatasetSource(IndexedSource):
 
     def estimate_row_bytes(self) -> float:
         stored = sum(self.reader.sizes.nbytes) / max(1, sum(self.units))
-        return estimate_row(self.reader.project(), find_row_bytes(self._found.fragments), stored)
+        return estimate_row(
+            self.reader.project(), find_row_bytes(self._units_of_files.fragments), stored
+        )
 
     def measure_held(self) -> Held:
-        return measure_held(find_row_bytes(self._found.fragments), max(self.units, default=0))
+        return measure_held(
+            find_row_bytes(self._units_of_files.fragments), max(self.units, default=0)
+        )
 
     def prepare(self) -> None:
         self.reader.codes.find(self.reader)
@@ -110,4 +113,4 @@ class DatasetSource(IndexedSource):
         return self.reader.read(units, readers)
 
     def describe(self) -> str:
-        return self.scanner.describe_rows(*self._found, self.scanner.describe_filter())
+        return self.scanner.describe_rows(*self._units_of_files, self.scanner.describe_filter())

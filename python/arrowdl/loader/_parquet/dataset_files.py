@@ -10,7 +10,6 @@ from typing import Any
 
 from arrowdl.loader._files.file_plan import FilePlan, digest
 from arrowdl.loader._files.locate import find_nulls
-from arrowdl.loader._ipc.in_memory import is_ipc
 from arrowdl.loader._parquet.find_units import Units
 from arrowdl.loader._parquet.fragments import (
     count_rows,
@@ -18,6 +17,8 @@ from arrowdl.loader._parquet.fragments import (
     find_group,
     find_row_bytes,
     find_shares,
+    has_ipc,
+    list_paths,
 )
 from arrowdl.loader._parquet.network import find_footers, find_revisions, list_revisions
 from arrowdl.loader._parquet.planned import describe_dataset, list_files, list_partitions
@@ -29,10 +30,10 @@ from arrowdl.loader._storage.readers import Stamp
 class DatasetFiles(SourceFiles):
     """The files of the units of a dataset."""
 
-    def __init__(self, scanner: UnitScanner, found: Units) -> None:
+    def __init__(self, scanner: UnitScanner, units: Units) -> None:
         super().__init__("")
         self._scanner = scanner
-        self._fragments, self._units = found
+        self._fragments, self._units = units
 
     @property
     def snapshot(self) -> str:
@@ -43,7 +44,7 @@ class DatasetFiles(SourceFiles):
         return find_footers(self._scanner.dataset.filesystem)
 
     def count(self) -> int:
-        return len({fragment.path for fragment in self._fragments})
+        return len(set(list_paths(self._fragments)))
 
     def count_unfiltered(self) -> int | None:
         if not all(hasattr(unit, "row_groups") for unit in self._fragments):
@@ -51,11 +52,13 @@ class DatasetFiles(SourceFiles):
         return sum(map(count_rows, self._fragments))
 
     def list_stamps(self) -> list[Stamp]:
-        paths = dict.fromkeys(fragment.path for fragment in self._fragments)
+        paths = dict.fromkeys(list_paths(self._fragments))
+        if self.footers is not None:
+            self.footers.add_etags(paths)
         return [self._scanner.stamps.find(path) for path in paths]
 
     def list_rows(self) -> Iterator[tuple[str, int]]:
-        return zip((fragment.path for fragment in self._fragments), self._units, strict=True)
+        return zip(list_paths(self._fragments), self._units, strict=True)
 
     def find_nulls(self, column: str) -> str:
         return find_nulls(self._fragments, column)
@@ -78,11 +81,12 @@ class DatasetFiles(SourceFiles):
         return find_group(self._fragments[unit])
 
     def make_plan(self) -> FilePlan:
+        self.list_stamps()  # asks for what the plan has
         scanner, fragments = self._scanner, self._fragments
         dataset, roots, filter = scanner.dataset, scanner.query.roots, scanner.describe_filter()
         return FilePlan(
             digest(scanner.describe_rows(fragments, self._units, filter).encode()),
-            "ipc" if any(map(is_ipc, fragments)) else "parquet",
+            "ipc" if has_ipc(fragments) else "parquet",
             dataset.schema,
             list_files(fragments, self._units, scanner.stamps.find),
             list_partitions(fragments),

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from arrowdl.loader._files.file_plan import FilePlan, PlannedFile
-from arrowdl.loader._files.footers import Footer
+from arrowdl.loader._files.file_plan import FilePlan
+from arrowdl.loader._files.footers import Footers
 from arrowdl.loader._files.stamps import check_footers
 from arrowdl.loader._parquet.fragments import count_filtered, find_group
+from arrowdl.loader._parquet.local_units import LocalUnits, plan_local
 from arrowdl.loader._parquet.planned import FragmentMaker, make_units, split_planned
 from arrowdl.loader._parquet.pruning import drop_ranges, list_fragments
 from arrowdl.loader._parquet.scans import dropping_unreadable, naming_files, open_file, wait_for
 from arrowdl.loader._parquet.unit_scanner import UnitScanner
 from arrowdl.loader._progress import OpeningLine
 from arrowdl.loader._skipped import Skipped, can_skip, describe, opening
-from arrowdl.loader._storage.readers import Stamp
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 T = TypeVar("T")
-
-# `FileStamps` compares files that the Loader has listed.
-_ANY = Stamp(None)
 
 # Each scan that counts rows holds decoded row groups.
 _SCANS_AT_ONCE = 4
@@ -35,7 +32,7 @@ _SCANS_AT_ONCE = 4
 class Units(NamedTuple):
     """The units of a dataset: pyarrow's fragment of each, and its rows."""
 
-    fragments: list[Any]
+    fragments: Sequence[Any]
     rows: list[int]
 
 
@@ -48,7 +45,7 @@ class UnitFinder:
         self,
         scanner: UnitScanner,
         skipped: list[Skipped] | None,
-        footers: Mapping[str, Footer],  # by path, of files that pyarrow need not look at
+        footers: Footers,  # of files that pyarrow need not look at
     ) -> None:
         self._scanner = scanner
         self._skipped = skipped
@@ -62,6 +59,9 @@ class UnitFinder:
         """
         dataset, filter = self._scanner.dataset, self._scanner.query.filter
         fragments = wait_for(lambda: list_fragments(dataset, filter))
+        if self._footers.are_all and filter is None and not fragments:
+            found = LocalUnits(self._footers, self._maker)
+            return Units(found, found.rows)
         if self._scanner.stamps.add_fragments(fragments):
             wait_for(lambda: self._check_footers(fragments))
         files = self._open_files(fragments)
@@ -116,24 +116,18 @@ class UnitFinder:
 
     def _open_files(self, fragments: Sequence[ds.Fragment]) -> list[list[Any]]:
         """List the units of each file; pyarrow opens those whose footers have not been read."""
-        files = {i: self._split(fragment) for i, fragment in enumerate(fragments)}
-        rest = [i for i, units in files.items() if units is None]
+        known = self._footers
+        files: dict[int, list[Any]] = {}
+        for i, fragment in enumerate(fragments):
+            if (place := known.places.get(fragment.path)) is not None:
+                file, partition = plan_local(known, place), fragment.partition_expression
+                units = split_planned(file, partition, self._maker, known.schemas[place])
+                files[i] = units if file.rows else []
+        rest = [i for i in range(len(fragments)) if i not in files]
         line = OpeningLine("reads the footers", len(rest))
         opened = map_in_threads(self._open_file, [fragments[i] for i in rest], FILES_AT_ONCE, line)
         files.update(zip(rest, opened, strict=True))
-        return [units or [] for units in files.values()]
-
-    def _split(self, fragment: ds.Fragment) -> list[Any] | None:
-        """Return the row groups of a file whose footer has been read; None for another one."""
-        path = fragment.path
-        footer = self._footers.get(path)
-        if footer is None:
-            return None
-        numbers = _count(len(footer.rows))
-        if not numbers:
-            return []
-        file = PlannedFile(path, _ANY, footer.rows, footer.nbytes, numbers, footer.rows)
-        return split_planned(file, fragment.partition_expression, self._maker, footer.schema)
+        return [files[i] for i in range(len(fragments))]
 
     def _open_file(self, fragment: ds.Fragment) -> list[ds.Fragment]:
         with opening(self._skipped):
@@ -158,9 +152,3 @@ class UnitFinder:
                 raise
             self._skipped.append(Skipped(fragment.path, (), describe(error), group))
         return default
-
-
-@cache
-def _count(stop: int) -> tuple[int, ...]:
-    """Return the numbers below `stop`, one object for all files with as many row groups."""
-    return tuple(range(stop))

@@ -60,8 +60,22 @@ def find_largest_share(shares: Mapping[str, float], columns: Container[str]) -> 
     return max(parts, default=1.0) / (sum(parts) or 1.0)
 
 
-def _list_sizes(fragments: Sequence[ds.Fragment]) -> list[float]:
+def list_paths(fragments: Sequence[Any]) -> Sequence[str]:
+    """Return the path of each fragment's file."""
+    if hasattr(fragments, "paths"):  # of `LocalUnits`
+        return cast("Sequence[str]", fragments.paths)
+    return [fragment.path for fragment in fragments]
+
+
+def has_ipc(fragments: Sequence[Any]) -> bool:
+    """Whether a fragment is an Arrow IPC file."""
+    return not hasattr(fragments, "paths") and any(map(is_ipc, fragments))
+
+
+def _list_sizes(fragments: Sequence[Any]) -> list[float]:
     """Return the bytes of each fragment; 0 if unknown."""
+    if hasattr(fragments, "sizes"):
+        return cast("list[float]", fragments.sizes)
     return [
         float(sum(group.total_byte_size for group in getattr(fragment, "row_groups", ())))
         for fragment in fragments
@@ -100,8 +114,9 @@ def find_row_bytes(fragments: Sequence[ds.Fragment]) -> Mapping[str, float]:
     fragment: Any = fragments[largest]
     if (plan := getattr(fragment, "plan", None)) is not None:
         return cast("Mapping[str, float]", plan.row_bytes)
-    column_bytes = measure_row_group(fragment.metadata.row_group(fragment.row_groups[0].id))
-    rows = [count_rows(own) if size else 0 for own, size in zip(fragments, sizes, strict=True)]
+    column_bytes = measure_row_group(fragment.metadata, fragment.row_groups[0].id)
+    counts = getattr(fragments, "rows", None) or map(count_rows, fragments)
+    rows = [count if size else 0 for count, size in zip(counts, sizes, strict=True)]
     mean = sum(sizes) / max(1, sum(rows)) / (sizes[largest] / max(1, rows[largest]))
     return {name: size * mean for name, size in column_bytes.items()}
 
@@ -117,21 +132,19 @@ def count_rows_before(fragment: Any, group: int) -> int:
 
 def join_fragments(fragments: Sequence[ds.Fragment]) -> list[ds.Fragment]:
     """Join consecutive row groups of a file into one fragment, which the scanner reads ahead."""
-    joined: list[ds.Fragment] = []
-    groups: list[int] = []
+    joined: list[tuple[ds.Fragment, list[int], list[int]]] = []  # own row groups, those to add
     for fragment in fragments:
-        if not hasattr(fragment, "row_groups"):
-            joined.append(fragment)
-            groups = []
-            continue
-        new = [group.id for group in fragment.row_groups]
-        if groups and joined[-1].path == fragment.path and new[0] == groups[-1] + 1:
-            groups += new
-            joined[-1] = fragment.subset(row_group_ids=groups)
-        else:
-            joined.append(fragment)
-            groups = new
-    return joined
+        new = [group.id for group in getattr(fragment, "row_groups", ())]
+        if new and joined and joined[-1][0].path == fragment.path:
+            _, own, more = joined[-1]
+            if (more or own)[-1:] == [new[0] - 1]:
+                more += new
+                continue
+        joined.append((fragment, new, []))
+    return [
+        fragment.subset(row_group_ids=own + more) if more else fragment
+        for fragment, own, more in joined
+    ]
 
 
 def remake_fragment(

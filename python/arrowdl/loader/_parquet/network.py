@@ -37,8 +37,8 @@ def is_network(filesystem: Any) -> bool:
         return is_network(filesystem.base_fs)
     if not isinstance(filesystem, fs.PyFileSystem):
         return not is_local(filesystem) and filesystem.type_name != "mock"
-    own = getattr(filesystem.handler, "fs", None)
-    protocols = getattr(own, "protocol", ())
+    fsspec = getattr(filesystem.handler, "fs", None)
+    protocols = getattr(fsspec, "protocol", ())
     return _LOCAL_PROTOCOLS.isdisjoint([protocols] if isinstance(protocols, str) else protocols)
 
 
@@ -55,8 +55,8 @@ def open_over_network(
     if not is_network(filesystem):
         return dataset
     fragments = list(dataset._get_fragments(None))
-    known = {} if plan is None else {file.path: file.stamp for file in plan.files}
-    layered = _add_layers(filesystem, access, secrets, known, dataset.format)
+    planned_stamps = {} if plan is None else {file.path: file.stamp for file in plan.files}
+    layered = _add_layers(filesystem, access, secrets, planned_stamps, dataset.format)
     if layered is filesystem:
         return dataset
     moved = [
@@ -70,7 +70,7 @@ def _add_layers(
     filesystem: fs.FileSystem,
     access: Access,
     secrets: Sequence[str],
-    known: Mapping[str, Stamp],
+    planned_stamps: Mapping[str, Stamp],
     format: ds.FileFormat,
 ) -> fs.FileSystem:
     import pyarrow.dataset as ds
@@ -82,7 +82,7 @@ def _add_layers(
     is_parquet = isinstance(format, ds.ParquetFileFormat)
     if handler is None:
         has_footers = is_parquet or isinstance(format, ds.IpcFileFormat)
-        filesystem = access.wrap(filesystem, secrets, known, has_footers=has_footers)
+        filesystem = access.wrap(filesystem, secrets, planned_stamps, has_footers=has_footers)
     is_ready = isinstance(handler, FetchHandler) or not is_parquet  # see `open_fetched` for others
     return filesystem if is_ready else fetch_ahead(filesystem)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from arrowdl.loader._files.footers import NO_FOOTERS, Footer, read_footers
+from arrowdl.loader._files.footers import Footers, read_footers
 from arrowdl.loader._files.stamps import FileStamps, has_footer, is_local
 from arrowdl.loader._parquet.dataset import DatasetSource
 from arrowdl.loader._parquet.network import open_over_network
@@ -51,33 +50,34 @@ def open_dataset(dataset: Any, request: Request) -> Source:
     if not reads_units(dataset):
         return StreamSource(Scan(dataset, query), True, query.column_names, home=home)
     if request.plan is not None:
-        own = describe_dataset(dataset)
-        request.plan.check_source(own.identity, own.name)
+        described = describe_dataset(dataset)
+        request.plan.check_source(described.identity, described.name)
         request.plan.check(request.columns, request.filter)
     opened = open_over_network(dataset, request.storage, plan=request.plan)
     stamps = FileStamps()
-    footers = _read_unread(opened, stamps)
+    footers = _read_unread(opened)
+    stamps.add_footers(footers)
     source = DatasetSource(UnitScanner(opened, query, stamps, is_given=True), request, footers)
     source.home = home
     return source
 
 
-def _read_unread(dataset: ds.FileSystemDataset, stamps: FileStamps) -> Mapping[str, Footer]:
+def _read_unread(dataset: ds.FileSystemDataset) -> Footers:
     """Read the footers of local Parquet files whose footers pyarrow has not read."""
     import pyarrow.dataset as ds
 
     if not (isinstance(dataset.format, ds.ParquetFileFormat) and is_local(dataset.filesystem)):
-        return NO_FOOTERS
+        return Footers()
     fragments = list(dataset._get_fragments(None))
     unread = [fragment.path for fragment in fragments if not has_footer(fragment)]
-    return read_footers(unread, stamps) if len(set(unread)) == len(fragments) else NO_FOOTERS
+    return read_footers(unread) if len(set(unread)) == len(fragments) else Footers()
 
 
 def open_files(
     dataset: ds.FileSystemDataset,
     request: Request,
     stamps: FileStamps,  # of the files whose footers have been read
-    footers: Mapping[str, Footer] = NO_FOOTERS,  # by path, of those that the core has read
+    footers: Footers | None = None,  # of those that the core has read
 ) -> Source:
     """Open a dataset of files that the Loader has listed."""
     query = _make_query(dataset, request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +33,7 @@ class PlannedGroup(NamedTuple):
 
 
 class FragmentMaker:
-    """Makes pyarrow's fragments of files when rows are read; keeps those of the last footers."""
+    """Makes pyarrow's fragments of files when rows are read; keeps the last ones, and footers."""
 
     def __init__(
         self,
@@ -46,7 +47,7 @@ class FragmentMaker:
 
     def _forget(self) -> None:
         self._lock = threading.Lock()
-        self._fragments: OrderedDict[str, tuple[Any, int]] = OrderedDict()  # with their bytes
+        self._kept: OrderedDict[Any, tuple[Any, int]] = OrderedDict()  # with their bytes
         self._held = 0
 
     def __getstate__(self) -> tuple[Any, ...]:
@@ -58,10 +59,9 @@ class FragmentMaker:
 
     def make(self, file: PlannedFile, partition: Any) -> Any:
         """Return the fragment, whose footer has been read if it is of Parquet."""
-        with self._lock:
-            if file.path in self._fragments:
-                self._fragments.move_to_end(file.path)
-                return self._fragments[file.path][0]
+        fragment = self._find(file.path)
+        if fragment is not None:
+            return fragment
         fragment = self.format.make_fragment(file.path, self.filesystem, partition)
         nbytes = 0
         if hasattr(fragment, "ensure_complete_metadata"):
@@ -70,14 +70,35 @@ class FragmentMaker:
         self._keep(file.path, fragment, nbytes)
         return fragment
 
-    def _keep(self, path: str, fragment: Any, nbytes: int) -> None:
+    def open_local(self, file: PlannedFile, opened: pa.OSFile, **options: Any) -> pq.ParquetFile:
+        """Open a local file; its footer is decoded once, as long as its stamp stays."""
+        import pyarrow.parquet as pq
+
+        status = os.fstat(opened.fileno())
+        times = status.st_mtime_ns, status.st_ctime_ns  # a program can set the first one
+        key = file.path, status.st_ino, status.st_size, times
+        footer = self._find(key)
+        found = pq.ParquetFile(opened, metadata=footer, **options)
+        if footer is None:
+            self.compare(found.metadata, file)
+            self._keep(key, found.metadata, found.metadata.serialized_size)
+        return found
+
+    def _find(self, key: Any) -> Any:
         with self._lock:
-            if path in self._fragments:  # another thread was faster
+            if key not in self._kept:
+                return None
+            self._kept.move_to_end(key)
+            return self._kept[key][0]
+
+    def _keep(self, key: Any, made: Any, nbytes: int) -> None:
+        with self._lock:
+            if key in self._kept:  # another thread was faster
                 return
-            self._fragments[path] = fragment, nbytes
+            self._kept[key] = made, nbytes
             self._held += nbytes
-            while self._held > _FOOTER_BYTES and len(self._fragments) > 1:
-                _, (_, dropped) = self._fragments.popitem(last=False)
+            while self._held > _FOOTER_BYTES and len(self._kept) > 1:
+                _, (_, dropped) = self._kept.popitem(last=False)
                 self._held -= dropped
 
     def compare(self, footer: pq.FileMetaData, file: PlannedFile) -> None:
@@ -136,9 +157,9 @@ class PlannedUnit:
         """How the file is read."""
         return self._maker.format
 
-    def check_footer(self, footer: pq.FileMetaData) -> None:
-        """Raise OSError if the footer of the file has other rows than this."""
-        self._maker.compare(footer, self.file)
+    def open_local(self, opened: pa.OSFile, **options: Any) -> pq.ParquetFile:
+        """Open the file; raise OSError if its footer has other rows than this."""
+        return self._maker.open_local(self.file, opened, **options)
 
     def make(self) -> ds.Fragment:
         """Make pyarrow's fragment, which reads the footer unless that is kept."""
@@ -163,7 +184,8 @@ class PlannedGroups(PlannedUnit):
 
     def subset(self, row_group_ids: Sequence[int]) -> PlannedGroups:
         """Return other row groups of the file."""
-        groups = tuple(group for group in _list_groups(self.file) if group.id in row_group_ids)
+        wanted = set(row_group_ids)
+        groups = tuple(group for group in _list_groups(self.file) if group.id in wanted)
         return PlannedGroups(self.file, self.partition_expression, self._maker, self.alike, groups)
 
     def make(self) -> ds.Fragment:
@@ -193,7 +215,7 @@ def make_units(
 ) -> list[PlannedUnit]:
     """Return the units of a plan in the order of its rows; nothing is read."""
     files = [(file, _find_partition(file.path, plan, partitions)) for file in plan.files]
-    matching_paths = None if filter is None else _list_kept(dataset, files, filter)
+    matching_paths = None if filter is None else _list_matching(dataset, files, filter)
     maker = FragmentMaker(dataset, plan)
     return [
         unit
@@ -225,7 +247,7 @@ def _find_partition(path: str, plan: FilePlan, partitions: Mapping[str, Any]) ->
     return ds.HivePartitioning(pa.schema(fields)).parse(path) if fields else ds.scalar(True)
 
 
-def _list_kept(
+def _list_matching(
     dataset: ds.FileSystemDataset, files: Sequence[tuple[PlannedFile, Any]], filter: Any
 ) -> set[str]:
     import pyarrow.dataset as ds
@@ -279,14 +301,14 @@ def list_files(
 
     def plan(path: str, units: Sequence[int]) -> PlannedFile:
         groups = [group for i in units for group in getattr(fragments[i], "row_groups", ())]
-        kept_counts = tuple(counts[i] for i in units)
+        counts_of_units = tuple(counts[i] for i in units)
         return PlannedFile(
             path,
             find_stamp(path),
-            tuple(group.num_rows for group in groups) or kept_counts,
+            tuple(group.num_rows for group in groups) or counts_of_units,
             tuple(group.total_byte_size for group in groups) or (0,) * len(units),
             tuple(group.id for group in groups),
-            kept_counts,
+            counts_of_units,
         )
 
     return tuple(plan(path, units) for path, units in files.items())

@@ -51,7 +51,7 @@ def prune(
     bounds = None
     if units and hasattr(units[0], "row_groups"):
         fragment = units[0]
-        stored_schema = _list_known(fragment, schema)
+        stored_schema = _find_stored_schema(fragment, schema)
         bounds = find_bounds(filter, stored_schema)
     if bounds is None:
         return range(len(units))
@@ -65,7 +65,7 @@ def prune(
     ]
 
 
-def _list_known(fragment: ds.Fragment, schema: pa.Schema) -> pa.Schema:
+def _find_stored_schema(fragment: ds.Fragment, schema: pa.Schema) -> pa.Schema:
     """Return the columns that are read as the file has them: those of its statistics."""
     import pyarrow as pa
     import pyarrow.dataset as ds

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._files.stamps import is_local, names_file
 from arrowdl.loader._parquet.counted import check_counts, count_groups, refuse
+from arrowdl.loader._parquet.joined_files import JoinedFiles
 from arrowdl.loader._parquet.planned import PlannedUnit, materialize
 from arrowdl.loader._parquet.polars_decoder import PolarsDecoder
 from arrowdl.loader._parquet.scans import Check, NotePath, Query, naming_files
@@ -48,6 +49,7 @@ class RowGroupFiles:
         self._polars = PolarsDecoder(self.schema) if decoder == "polars" else None
         self._fits_by_key: dict[Any, bool] = {}  # of files with equal columns, or by path
         self._fitting: list[pa.Schema] = []  # of files that pyarrow.parquet reads alike
+        self._joined = JoinedFiles(self._columns, self._options)
 
     def can_read(self, fragment: ds.Fragment) -> bool:
         """Whether `fragment`, row groups of a file, is read as a scanner reads it."""
@@ -84,23 +86,25 @@ class RowGroupFiles:
         fragments: Sequence[ds.Fragment],
         rows: int,  # of a batch, at most
         joined_bytes: int,  # of small files that become one batch, at most
-        check: Check,  # see `scans.scan`
+        check: Check,
         find_damage: Callable[[int], str],
         note: NotePath | None = None,
+        *,
+        are_whole: bool = False,  # most bytes of the files are read
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of fragments that `can_read` accepts, as `scans.scan` does."""
+        """Yield the batches of fragments that `can_read` accepts, as `scans.scan` does.
+
+        A file is checked after the rows of each batch have been read.
+        """
         paths = [fragment.path for fragment in fragments]
         joined = _Joined(self.schema, rows, joined_bytes)
         is_one_by_one = note is not None or any(map(_has_dictionary, self.schema.types))
+        is_joined = are_whole and not is_one_by_one and self._polars is None
+        groups = self._joined.group(fragments, joined_bytes if is_joined else 0, rows)
         with naming_files(paths, find_damage) as names:
             try:
-                for i, fragment in enumerate(fragments):
-                    if i:
-                        del names[0]
-                    if note is not None:
-                        note(fragment.path)
-                    nbytes = sum(group.total_byte_size for group in fragment.row_groups)
-                    for batch in self._read_file(fragment, rows, check):
+                for group in groups:
+                    for batch, nbytes in self._read_group(group, rows, check, note, names):
                         joined.add(batch, nbytes)
                         if joined.is_full or is_one_by_one:
                             yield from joined.take()
@@ -108,6 +112,30 @@ class RowGroupFiles:
                 yield from joined.take()  # the rows before those that cannot be read
                 raise
         yield from joined.take()
+
+    def _read_group(
+        self,
+        group: Sequence[ds.Fragment],
+        rows: int,
+        check: Check,
+        note: NotePath | None,
+        names: list[str],  # of files; those that were read are removed
+    ) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """Yield batches with the bytes of the files that they are of."""
+        nbytes = [sum(part.total_byte_size for part in fragment.row_groups) for fragment in group]
+        if len(group) > 1 and (table := self._joined.read(group, check)) is not None:
+            for batch in table.to_batches(max_chunksize=rows):
+                yield batch, 2 * sum(nbytes)  # what is large enough not to be copied once more
+            del names[: len(group)]
+            return
+        for fragment, size in zip(group, nbytes, strict=True):
+            if note is not None:
+                note(fragment.path)
+            for batch in self._read_file(fragment, rows, check):
+                check([fragment.path])
+                yield batch, size
+                del batch
+            del names[0]
 
     def _read_file(
         self, fragment: ds.Fragment, rows: int, check: Check
@@ -122,15 +150,15 @@ class RowGroupFiles:
         options = {"pre_buffer": False, "buffer_size": _BUFFER_BYTES, **self._options}
         with pa.OSFile(path) as opened:
             if isinstance(fragment, PlannedUnit):
-                file = pq.ParquetFile(opened, **options)
-                fragment.check_footer(file.metadata)
+                file = fragment.open_local(opened, **options)
             else:
+                check([path])  # its pages are where the kept footer says
                 file = pq.ParquetFile(opened, metadata=fragment.metadata, **options)
-            check([path])
             if getattr(fragment, "alike", None) is None:  # else the core has done it
                 count_groups(file.metadata, [group.id for group in groups], repr(path))
+            least = 0 if len(groups) == 1 else _THREADED_BYTES  # several small ones are joined
             for how, some in groupby(
-                groups, lambda group: self._choose(group, rows, file.metadata)
+                groups, lambda group: self._choose(group, range(least, _WHOLE_BYTES), rows, file)
             ):
                 if how == "in parts":
                     read = partial(self._iterate, file, rows, uses_threads=uses_threads)
@@ -142,7 +170,6 @@ class RowGroupFiles:
                     table = None
                     if how == "by polars":
                         table = self._read_by_polars(file, path, group.id, uses_threads)
-                        check([path])
                     if table is None:
                         table = file.read_row_group(
                             group.id, self._columns, use_threads=uses_threads
@@ -165,11 +192,14 @@ class RowGroupFiles:
         numbers = [group.id for group in groups]
         yield from file.iter_batches(rows, numbers, self._columns, use_threads=uses_threads)
 
-    def _choose(self, group: pq.RowGroupMetaData, rows: int, footer: pq.FileMetaData) -> str:
+    def _choose(
+        self, group: pq.RowGroupMetaData, sizes: range, rows: int, file: pq.ParquetFile
+    ) -> str:
         """Say how a row group is read: "by polars", "whole", or "in parts" that are joined."""
-        if self._polars is not None and self._polars.fits(group, footer):
+        if self._polars is not None and self._polars.fits(group, file.metadata):
             return "by polars"
-        return "whole" if _is_read_whole(group, rows) else "in parts"
+        is_whole = group.num_rows <= rows and group.total_byte_size in sizes
+        return "whole" if is_whole else "in parts"
 
     def _read_by_polars(
         self, file: pq.ParquetFile, path: str, number: int, uses_threads: bool
@@ -221,17 +251,13 @@ def _read_together(
             return
     for group in groups:
         name = [_name(path, group)].__getitem__
-        yield from check_counts(read([group]), [group.num_rows], name)
+        checked = check_counts(read([group]), [group.num_rows], name)
+        # Nothing comes of a short one: without the values that one column lacks, rows are wrong.
+        yield from list(checked) if group.total_byte_size < _WHOLE_BYTES else checked
 
 
 def _name(path: str, group: ds.RowGroupInfo) -> str:
     return f"{path!r}, row group {group.id}"
-
-
-def _is_read_whole(group: pq.RowGroupMetaData, rows: int) -> bool:
-    """Whether a row group is one batch. Several small ones are joined."""
-    nbytes = group.total_byte_size
-    return bool(group.num_rows <= rows and _THREADED_BYTES < nbytes < _WHOLE_BYTES)
 
 
 class _Joined:

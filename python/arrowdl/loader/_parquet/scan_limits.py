@@ -23,6 +23,8 @@ DECODE_ROWS = 131_072
 _WIDE_BATCH_ROWS = 8_192
 _NARROW_COLUMN = 64
 _SMALL_UNIT = 2**20
+# Threads that open small files: more of them wait for each other, for the interpreter lock.
+_SMALL_SCANS = 2
 # A scan of local files has at most this many times the units of all scans before it: the work for
 # each of its files before it begins delays its first rows.
 _GROWTH = 4
@@ -39,6 +41,8 @@ class ScanLimits(NamedTuple):
     scans: int
     readers: int = 1  # that share the memory of these scans
     grows: bool = False  # whether the first scan is one unit if its size is known
+    # after which a scan ends where a file does; if not infinite, `scans` threads read in turn
+    file_bytes: float = math.inf
 
     @property
     def ahead(self) -> int:
@@ -59,7 +63,7 @@ class ScanLimits(NamedTuple):
         """Return the limits of each of `readers`."""
         scans = max(2, self.scans // readers)
         nbytes = max(min(self.nbytes, 2**20), self.nbytes // readers)
-        return self._replace(nbytes=nbytes, scans=scans, readers=readers)
+        return self._replace(nbytes=nbytes, scans=scans, readers=readers, file_bytes=math.inf)
 
     def cut(
         self, units: Sequence[int], sizes: Sequence[float], paths: Sequence[str]
@@ -67,18 +71,24 @@ class ScanLimits(NamedTuple):
         """Cut `units`, each of a size in bytes and of a file, into parts for one scan each."""
         scans: list[list[int]] = []
         files: set[str] = set()
-        room = 0.0
+        held = 0.0
         most: float = 0
         for i, (unit, size, path) in enumerate(zip(units, sizes, paths, strict=True)):
+            limit = self.nbytes if path in files else min(self.nbytes, self.file_bytes)
             files.add(path)
-            if not scans or room < size or len(files) > self.files or len(scans[-1]) == most:
+            if (
+                not scans
+                or held + size > limit
+                or len(files) > self.files
+                or len(scans[-1]) == most
+            ):
                 # Each of several readers first needs one row group, and all wait for each other.
-                room = 0.0 if self.readers > 1 and not scans else self.nbytes
+                held = float(self.nbytes) if self.readers > 1 and not scans else 0.0
                 most = max(1, _GROWTH * i) if self.grows and size > 0 else math.inf
                 scans.append([])
                 files = {path}
             scans[-1].append(unit)
-            room -= size
+            held += size
         return scans
 
     def has_room(self, opened: Sequence[float], nbytes: float) -> bool:
@@ -117,12 +127,11 @@ def choose_limits(
         return FETCHED if is_fetched else REMOTE
     if sizes is None:
         return LOCAL._replace(files=_SCAN_FILES)
-    # Opening a file takes the interpreter lock: threads that open many wait for each other.
-    if sum(sizes) < _SMALL_UNIT * len(sizes):
-        return LOCAL._replace(scans=1) if sum(sizes) <= SCAN_BYTES else LOCAL
     import pyarrow as pa
 
     cores = pa.cpu_count()
+    if sum(sizes) < _SMALL_UNIT * len(sizes):
+        return LOCAL._replace(scans=min(_SMALL_SCANS, cores), file_bytes=_JOINED_BYTES)
     if decoder == "polars":  # it decodes a row group in one thread, pyarrow a column
         return ROW_GROUPS._replace(scans=cores)
     if max(sizes, default=0.0) < ROW_GROUPS.nbytes:

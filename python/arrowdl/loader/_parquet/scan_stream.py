@@ -63,14 +63,14 @@ class Scan:
         if not is_of_pyarrow(self._dataset):
             return self._scan_foreign(options)
         if any(map(is_ipc, fragments)):
-            kept = list_fragments(self._dataset, query.filter)
-            return query.scan_each(kept, self._stamps.check, **options)
+            wanted = list_fragments(self._dataset, query.filter)
+            return query.scan_each(wanted, self._stamps.check, **options)
         if query.filter is not None:
             return self._scan_filtered(options)
         self._check_times(fragments)
         scanner = self._dataset.scanner(columns=query.projection, **options)
-        found = [fragment for fragment in fragments if hasattr(fragment, "path")]
-        candidates = list(map(Candidate, paths, found))
+        with_paths = [fragment for fragment in fragments if hasattr(fragment, "path")]
+        candidates = list(map(Candidate, paths, with_paths))
         find = partial(query.find_damage, candidates)
         batches = scan(scanner, paths, self._stamps.check, find)
         options["columns"] = query.projection
@@ -79,9 +79,9 @@ class Scan:
     def _scan_filtered(self, options: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
         """Scan the row groups of which the filter may keep rows, some files at a time."""
         dataset, query = self._dataset, self._query
-        kept = list_fragments(dataset, query.filter)
-        for start in range(0, len(kept), FILES_AT_ONCE):
-            some = kept[start : start + FILES_AT_ONCE]
+        wanted = list_fragments(dataset, query.filter)
+        for start in range(0, len(wanted), FILES_AT_ONCE):
+            some = wanted[start : start + FILES_AT_ONCE]
             parts = [
                 part for own in map_in_threads(self._prune, some, FILES_AT_ONCE) for part in own
             ]
@@ -122,8 +122,12 @@ class Scan:
             needed = find_columns(query.schema.names, query.roots, filter)
             chosen["columns"] = [name for name in query.schema.names if name in needed]
         if isinstance(query.filter, str):
-            own = (getattr(self._dataset, "_default_scan_options", None) or {}).get("filter")
-            chosen["filter"] = query.filter if own is None else f"({own}) AND ({query.filter})"
+            saved_filter = (getattr(self._dataset, "_default_scan_options", None) or {}).get(
+                "filter"
+            )
+            chosen["filter"] = (
+                query.filter if saved_filter is None else f"({saved_filter}) AND ({query.filter})"
+            )
         return self._dataset.scanner(**chosen)
 
     def _project(self) -> pa.Schema:

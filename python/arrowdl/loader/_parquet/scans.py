@@ -17,7 +17,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl import _core
-from arrowdl.loader._files.locate import Candidate, drop_kept, find_damage, split_row_groups
+from arrowdl.loader._files.locate import Candidate, drop_metadata, find_damage, split_row_groups
 from arrowdl.loader._ipc.in_memory import Part, is_ipc, split_file
 from arrowdl.loader._parquet.counted import RowCountError, check_rows, list_counts
 from arrowdl.loader._schema.fields import find_paths, forget_pandas
@@ -154,8 +154,8 @@ class Query:
         With `note`, which is called with the path of the next batches, small files are not scanned
         together.
         """
-        found = (part for fragment in fragments for part in self._split(fragment))
-        for parts in _group(found) if note is None else ([part] for part in found):
+        pieces = (part for fragment in fragments for part in self._split(fragment))
+        for parts in _group(pieces) if note is None else ([part] for part in pieces):
             paths = list(dict.fromkeys(part.path for part in parts if part.path))
             check(paths)
             if note is not None:
@@ -274,8 +274,8 @@ def naming_files(
             raise
         if isinstance(error, OptionError):
             find_damage = None  # the file is not at fault
-        if find_damage is not None and (found := find_damage(len(paths) - len(names))):
-            error.add_note(f"{CANNOT_READ} {found}")
+        if find_damage is not None and (damage := find_damage(len(paths) - len(names))):
+            error.add_note(f"{CANNOT_READ} {damage}")
         elif not any(path in text for text in _list_texts(error) for path in paths):
             distinct = list(dict.fromkeys(names))
             more = len(distinct) - _FILES_AT_ONCE
@@ -311,7 +311,7 @@ def dropping_unreadable(*fragments: ds.Fragment) -> Iterator[None]:
         yield
     except Exception:
         for fragment in fragments:
-            drop_kept(fragment)
+            drop_metadata(fragment)
         raise
 
 

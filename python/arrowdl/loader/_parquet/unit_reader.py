@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from math import inf
 from typing import TYPE_CHECKING
 
 from arrowdl import _core
@@ -15,7 +16,7 @@ from arrowdl.loader._files.locate import split_row_groups
 from arrowdl.loader._parquet.codes import Codes
 from arrowdl.loader._parquet.counted import BY_FOOTER, BY_LOADER, check_counts, name_group
 from arrowdl.loader._parquet.find_units import Units
-from arrowdl.loader._parquet.fragments import join_fragments
+from arrowdl.loader._parquet.fragments import join_fragments, list_paths
 from arrowdl.loader._parquet.network import Arrival, start_fetching
 from arrowdl.loader._parquet.read_ahead import read_ahead
 from arrowdl.loader._parquet.scans import read_in_thread
@@ -35,12 +36,12 @@ class UnitReader:
     """Reads units in any order."""
 
     # `codes` are those of the dictionaries; `clock` is that of the threads that read.
-    def __init__(self, scanner: UnitScanner, found: Units, codes: Codes, clock: Clock) -> None:
+    def __init__(self, scanner: UnitScanner, units: Units, codes: Codes, clock: Clock) -> None:
         self._scanner = scanner
-        self._fragments, self.units = found
+        self._fragments, self.units = units
         self._clock = clock
         self.codes = codes
-        self.sizes: UnitSizes = scanner.measure(*found)
+        self.sizes: UnitSizes = scanner.measure(*units)
 
     def with_vocabulary(self, vocabulary: Vocabulary) -> UnitReader:
         """Return a reader whose columns have the codes of a user's vocabulary."""
@@ -80,13 +81,32 @@ class UnitReader:
 
     def _scan(self, units: Sequence[int], sizes: UnitSizes) -> _core.DeviceStream:
         units = [unit for unit in units if self.units[unit] > 0] or list(units[:1])
-        scans = sizes.cut(units, [self._fragments[unit].path for unit in units])
+        paths = list_paths(self._fragments)
+        scans = sizes.cut(units, [paths[unit] for unit in units])
         handler = self._scanner.fetching
         if handler is not None and scans:
             return _core.from_arrow_stream(self._read_fetched(handler, scans, sizes))
         if len(scans) <= 1 or sizes.limits.scans == 1:
             return self._open(scans or [units], sizes)
+        if sizes.limits.file_bytes < inf:
+            return _core.from_arrow_stream(self._read_in_turn(scans, sizes))
         return _core.from_arrow_stream(self._read_ahead(scans, sizes))
+
+    def _read_in_turn(
+        self, scans: Sequence[Sequence[int]], sizes: UnitSizes
+    ) -> Iterator[_core.DeviceArray]:
+        """Read small scans by a few threads, since a thread for each takes memory of its own."""
+        count = sizes.limits.scans
+        streams = [self._open(scans[i::count], sizes) for i in range(count)]
+        yield self._make_empty()  # for the schema, without a wait for rows
+        for i, units in enumerate(scans):
+            rows = sum(self.units[unit] for unit in units)
+            while rows > 0:
+                if (array := next(streams[i % count], None)) is None:
+                    return  # the process ends
+                rows -= len(array)
+                yield array
+                del array
 
     def _read_fetched(
         self, handler: FetchHandler, scans: Sequence[Sequence[int]], sizes: UnitSizes
@@ -141,7 +161,8 @@ class UnitReader:
     ) -> Iterator[pa.RecordBatch]:
         """Return the batches of `units`, with dictionaries encoded by `codes`."""
         scanner = self._scanner
-        fragments = join_fragments([self._fragments[unit] for unit in units])
+        own = [self._fragments[unit] for unit in units]
+        fragments = join_fragments(own)
         paths = [fragment.path for fragment in fragments]
         guarded = paths if arrival is None else []  # those were checked when their bytes arrived
         latest = [""]  # the path of the next batches
@@ -149,17 +170,19 @@ class UnitReader:
         batches = scanner.scan(fragments, paths, scanner.query, note, sizes=sizes, arrival=arrival)
         if codes is not None:
             batches = (codes.encode(batch, latest[0]) for batch in batches)
-        batches = self._check_counts(batches, units)
-        return self._clock.time(scanner.stamps.guard(guarded, batches))
+        batches = self._check_counts(batches, own, [self.units[unit] for unit in units])
+        guard = partial(scanner.stamps.guard, is_checked=scanner.is_direct(fragments))
+        return self._clock.time(guard(guarded, batches))
 
     def _check_counts(
-        self, batches: Iterator[pa.RecordBatch], units: Sequence[int]
+        self,
+        batches: Iterator[pa.RecordBatch],
+        fragments: Sequence[ds.Fragment],
+        counts: Sequence[int],
     ) -> Iterator[pa.RecordBatch]:
-        fragments = [self._fragments[unit] for unit in units]
         # Without a filter, `UnitScanner.scan` has looked at each row group.
         has_groups = self._scanner.query.filter is None and all(
             hasattr(fragment, "row_groups") for fragment in fragments
         )
-        counts = [self.units[unit] for unit in units]
         who = BY_FOOTER if has_groups else BY_LOADER
         return check_counts(batches, counts, partial(name_group, fragments), who, joins=has_groups)

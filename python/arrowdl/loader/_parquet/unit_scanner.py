@@ -16,6 +16,8 @@ from arrowdl.loader._parquet.fragments import (
     count_rows,
     find_largest_share,
     find_shares,
+    has_ipc,
+    list_paths,
     measure,
 )
 from arrowdl.loader._parquet.int96 import Int96Check
@@ -38,6 +40,9 @@ from arrowdl.loader._schema.filters import describe_filter, find_columns
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
+
+# Files of which less is read are not read whole.
+_LEAST_SHARE = 0.5
 
 
 class UnitScanner:
@@ -95,7 +100,7 @@ class UnitScanner:
         self, fragments: Sequence[ds.Fragment], rows: Sequence[int], filter: str | None
     ) -> str:
         """Describe what decides on the order of the rows, for fragments with `rows` rows each."""
-        names = [os.path.basename(fragment.path) for fragment in fragments]
+        names = list(map(os.path.basename, list_paths(fragments)))
         parts = [self.dataset.schema.to_string(), names, rows, filter]
         snapshot = find_revisions(self.dataset.filesystem, fragments)
         return " ".join(map(str, [*parts, snapshot] if snapshot else parts))
@@ -108,7 +113,7 @@ class UnitScanner:
         nbytes = plain if stored is None else measure(fragments, shares, stored)
         sizes = zip(nbytes, rows, strict=True)
         row_bytes = max((size / count for size, count in sizes if count > 0), default=0.0)
-        if any(map(is_ipc, fragments)):
+        if has_ipc(fragments):
             nbytes = [float(self.stamps.get_size(unit.path)) for unit in fragments]
         limits = choose_limits(
             None if self.row_groups is None else plain,
@@ -117,7 +122,8 @@ class UnitScanner:
             largest_share=find_largest_share(shares, columns),
             decoder=self.decoder,
         )
-        return UnitSizes(nbytes, row_bytes, len(columns), limits)
+        share = sum(part for name, part in shares.items() if name in columns)
+        return UnitSizes(nbytes, row_bytes, len(columns), limits, share)
 
     def _list_stored(self, fragments: Sequence[ds.Fragment], columns: set[str]) -> set[str] | None:
         """Return the names that `columns` have in the files; None if they are the same."""
@@ -157,6 +163,15 @@ class UnitScanner:
         else:
             yield from query.scan_each([unit], check_nothing, **self.options)
 
+    def is_direct(self, fragments: Sequence[ds.Fragment]) -> bool:
+        """Whether the query reads fragments without a scanner, and checks their files itself."""
+        files = self.row_groups
+        return (
+            files is not None
+            and not any(map(is_ipc, fragments))
+            and all(map(files.can_read, fragments))
+        )
+
     def scan(
         self,
         fragments: Sequence[ds.Fragment],
@@ -168,14 +183,8 @@ class UnitScanner:
         arrival: Arrival | None = None,  # of units whose bytes are fetched
     ) -> Iterator[pa.RecordBatch]:
         """Read the batches of fragments, one after the other."""
-        files = self.row_groups
-        is_direct = (
-            files is not None
-            and query is self.query
-            and not any(map(is_ipc, fragments))
-            and all(map(files.can_read, fragments))
-        )
-        if not is_direct:
+        files = self.row_groups if query is self.query and self.is_direct(fragments) else None
+        if files is None:
             fragments = list(map(materialize, fragments))
         has_groups = all(hasattr(unit, "row_groups") for unit in fragments)
         joins = query.filter is None and has_groups
@@ -184,9 +193,10 @@ class UnitScanner:
             return query.scan_each(fragments, self.stamps.check, note, **options)
         find = partial(query.find_damage, list(map(Candidate, paths, fragments)))
         check = self.stamps.check if arrival is None else check_nothing
-        if files is not None and is_direct:
+        if files is not None:
             rows, joined_bytes = options["batch_size"], sizes.limits.joined_bytes
-            batches = files.read(fragments, rows, joined_bytes, check, find, note)
+            whole = sizes.share > _LEAST_SHARE
+            batches = files.read(fragments, rows, joined_bytes, check, find, note, are_whole=whole)
         else:
             batches = query.scan_files(self.dataset, fragments, check, note, **options)
         batches = self._guard_times(fragments, self.list_needed(query), find, batches)

@@ -17,6 +17,7 @@ class UnitSizes:
     row_bytes: float  # of a row where rows are largest; 0 if unknown
     columns: int  # the number of the columns
     limits: ScanLimits  # of the scans of a reader
+    share: float  # of the bytes of the files
 
     def divide(self, readers: int) -> UnitSizes:
         """Return the sizes for each of `readers`, which share the memory."""

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from types import FrameType
 from typing import Any, Self
 
 from arrowdl import _core
 from arrowdl._frameworks.threads import use_one_thread
 from arrowdl.loader._batches.assemble import RowStream
 from arrowdl.loader._epoch.kinds import open_epochs
+from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._open.source import collect
 from arrowdl.loader._options.options import Options
 from arrowdl.loader._options.sizes import BatchSizes
 from arrowdl.loader._pipeline import Pipeline
-from arrowdl.loader._random_access.collate import WholeBatch, collates_by_default, is_in_worker
-from arrowdl.loader._random_access.items import split_rows
-from arrowdl.loader._random_access.rows import Rows, open_rows
-from arrowdl.loader._random_access.seed_reads import seed_reads
+from arrowdl.loader._random_access.rows import Rows, open_rows, split_rows
 from arrowdl.loader._skip.numbers import Place
 from arrowdl.loader._sources.stream import StreamSource
 from arrowdl.loader._workers.sending import check_sending
@@ -168,7 +168,7 @@ class MapDataset:
     def _enter_process(self) -> None:
         """Begin to read in this process."""
         self._source.check_process()
-        if is_in_worker():
+        if _find_worker() is not None:
             _require_host(self._pipeline.options)
             use_one_thread()  # as torch does for its own threads
         self._source.check_unchanged()
@@ -209,8 +209,8 @@ class MapDataset:
 
     def __getstate__(self) -> dict[str, Any]:
         check_sending(self._source, self._pipeline.options)
-        kept = ("_source", "_pipeline", "_batch_size", "_cache_bytes", "_num_rows", "_is_closed")
-        return {name: self.__dict__[name] for name in kept}
+        fields = ("_source", "_pipeline", "_batch_size", "_cache_bytes", "_num_rows", "_is_closed")
+        return {name: self.__dict__[name] for name in fields}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _process=None, _rows=None)
@@ -245,10 +245,7 @@ def _describe_batch(index: int) -> str:
 
 
 def open_map_dataset(pipeline: Pipeline, batch_size: int, cache_bytes: int) -> MapDataset:
-    """Make what `Loader.map_dataset` returns.
-
-    Raises TypeError as `AdaptedReader.map_dataset` does.
-    """
+    """Make what `Loader.map_dataset` returns."""
     if pipeline.options.pack is not None:
         raise TypeError(
             "map_dataset() reads rows by their numbers, and a block of batching=Pack(...) has "
@@ -272,3 +269,69 @@ def open_map_dataset(pipeline: Pipeline, batch_size: int, cache_bytes: int) -> M
             )
         pipeline = Pipeline(open_epochs(collect(source), pipeline.options))
     return MapDataset(pipeline, batch_size, cache_bytes)
+
+
+class WholeBatch:
+    """The only item of a batch that needs no collating."""
+
+    def __init__(self, batch: Any) -> None:
+        self.batch = batch
+
+
+def _find_worker() -> Any:
+    """Return what torch knows of this worker process of a DataLoader; None elsewhere."""
+    torch_data = sys.modules.get("torch.utils.data")
+    return None if torch_data is None else torch_data.get_worker_info()
+
+
+def collates_by_default(
+    caller: FrameType | None,  # of the function that called `__getitems__`
+) -> bool:
+    """Whether `caller` is a DataLoader that stacks items with its default collate function.
+
+    A dataset is not told the DataLoader's ``collate_fn``; the fetcher that calls `__getitems__`
+    knows it. A ``torch.utils.data.Subset`` between them passes on what it gets.
+    """
+    torch_data = sys.modules.get("torch.utils.data")
+    while caller is not None and torch_data is not None:
+        owner = caller.f_locals.get("self")
+        if type(owner) is not torch_data.Subset:
+            is_default = getattr(owner, "collate_fn", None) is torch_data.default_collate
+            return is_default and bool(getattr(owner, "auto_collation", False)) and _register()
+        caller = caller.f_back
+    return False
+
+
+def _register() -> bool:
+    """Make ``default_collate([WholeBatch(batch)])`` return the batch; return whether it does."""
+    # Source: PyTorch's documentation of ``torch.utils.data.default_collate``, whose registry of
+    # functions by type is ``default_collate_fn_map``.
+    collate = sys.modules.get("torch.utils.data._utils.collate")
+    registry = getattr(collate, "default_collate_fn_map", None)
+    if registry is None:
+        return False
+    registry.setdefault(WholeBatch, _get_batch)
+    return True
+
+
+def _get_batch(items: Any, *, collate_fn_map: Any = None) -> Any:
+    return items[0].batch
+
+
+def seed_reads(
+    seed: int,  # of the Loader
+) -> Callable[[str, int | None], int]:
+    """Return a `find_seed` of `Draws` with a new seed at each call: a sampler has no steps.
+
+    In a worker of a DataLoader it depends on the worker's seed, which torch draws for each
+    iteration: otherwise new workers would draw the same in each epoch.
+    """
+    reads = itertools.count()
+    order = Order(seed, None)
+
+    def find_seed(purpose: str, index: int | None) -> int:
+        worker = _find_worker()
+        worker_seed = 0 if worker is None else int(worker.seed)
+        return order.make_seed(next(reads), f"{purpose} of a map dataset {worker_seed}")
+
+    return find_seed

@@ -9,6 +9,7 @@ the filter itself of each row.
 from __future__ import annotations
 
 import math
+import operator
 import struct
 from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,6 +35,13 @@ _MIRRORED = {
     "greater_equal": "less_equal",
     "equal": "equal",
     "not_equal": "not_equal",
+}
+_OPERATORS = {
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "equal": operator.eq,
 }
 _NEGATED = {
     "less": "greater_equal",
@@ -291,23 +299,14 @@ def _refer(field: Field) -> Any:
 
 def _call(function: str, field: Field, value: Any) -> Any:
     reference: Any = _refer(field)
-    match function:
-        case "less":
-            return reference < value
-        case "less_equal":
-            return reference <= value
-        case "greater":
-            return reference > value
-        case "greater_equal":
-            return reference >= value
-        case "equal":
-            return reference == value
-    return (reference < value) | (reference > value)
+    if function == "not_equal":
+        return (reference < value) | (reference > value)
+    return _OPERATORS[function](reference, value)
 
 
 def _find_kind(type: pa.DataType) -> str | None:
     """Return what types have in common whose values can be compared exactly; None for others."""
-    from pyarrow import types
+    from pyarrow import types  # without is_fixed_size_binary: see `read_statistics`
 
     kinds = {
         "int": types.is_integer,
@@ -315,7 +314,6 @@ def _find_kind(type: pa.DataType) -> str | None:
         "bool": types.is_boolean,
         "string": lambda type: types.is_string(type) or types.is_large_string(type),
         "binary": lambda type: types.is_binary(type) or types.is_large_binary(type),
-        "fixed": types.is_fixed_size_binary,
         "decimal": types.is_decimal,
         "date": types.is_date32,
         "time": types.is_time,

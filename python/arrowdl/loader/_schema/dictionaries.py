@@ -45,25 +45,25 @@ class Dictionaries:
         grows: bool = False,
     ) -> None:
         self._grows = grows
-        self._known: dict[str, pa.Array] = {}
+        self._dictionaries: dict[str, pa.Array] = {}
 
     def find(self, path: str) -> pa.Array | None:
         """Return the dictionary at `path`; None before the first rows."""
-        return self._known.get(path)
+        return self._dictionaries.get(path)
 
     def check(self, array: _core.DeviceArray) -> None:
         """Raise ValueError unless each dictionary is that of the first array, or a prefix of it."""
         if len(array) == 0:  # it has no codes
             return
         for path, dictionary in find_dictionaries(array):
-            before = self._known.get(path)
+            before = self._dictionaries.get(path)
             if before is None or len(before) == 0:
-                self._known[path] = dictionary
+                self._dictionaries[path] = dictionary
                 continue
             common = min(len(before), len(dictionary))
             may_fit = self._grows or len(dictionary) <= len(before)
             if may_fit and are_same(before.slice(0, common), dictionary.slice(0, common)):
-                self._known[path] = max(before, dictionary, key=len)
+                self._dictionaries[path] = max(before, dictionary, key=len)
                 continue
             raise ValueError(
                 f'the dictionary of "{path}" changes between batches: its codes would mean '

@@ -146,20 +146,20 @@ def _read_tree(pickled: _Pickled) -> Node | None:
             calls[-1][1].append(Call(function, tuple(arguments), options))
         else:
             return None
-    ((_, found, _), *open_calls) = calls
-    return found[0] if len(found) == 1 and not open_calls else None
+    ((_, tree, _), *open_calls) = calls
+    return tree[0] if len(tree) == 1 and not open_calls else None
 
 
 def list_fields(node: Node) -> list[Field]:
     """List the columns and fields that a tree names."""
-    found, left = [], [node]
+    names, left = [], [node]
     while left:
         one = left.pop()
         if isinstance(one, Call):
             left += reversed(one.arguments)
         elif isinstance(one, Field):
-            found.append(one)
-    return found
+            names.append(one)
+    return names
 
 
 def combine(parts: Sequence[Any]) -> Any:

@@ -18,8 +18,6 @@ def find_paths(columns: Sequence[str], schema: Any) -> list[Path]:
     """Return the path of each of `columns`: the names of a column and of fields in it.
 
     A column whose own name has the dots comes before a field.
-
-    Raises ValueError if a name is not exactly one column or field.
     """
     return [_find_path(name, schema) for name in columns]
 
@@ -43,8 +41,8 @@ def _find_fields(path: str, fields: Any) -> Iterator[Path]:
         if field.name == path:
             yield (field.name,)
         elif path.startswith(f"{field.name}.") and pa.types.is_struct(field.type):
-            for rest in _find_fields(path[len(field.name) + 1 :], field.type):
-                yield (field.name, *rest)
+            for inner in _find_fields(path[len(field.name) + 1 :], field.type):
+                yield (field.name, *inner)
 
 
 def _describe_parent(column: str, schema: Any) -> str:
@@ -57,7 +55,7 @@ def _describe_parent(column: str, schema: Any) -> str:
     field = schema.field(name)
     if not pa.types.is_struct(field.type):
         return f'; "{name}" is {field.type}, which has no fields'
-    return f'; the fields of "{name}" are {[own.name for own in field.type]}'
+    return f'; the fields of "{name}" are {[child.name for child in field.type]}'
 
 
 def choose_columns(columns: list[str] | None, schema: pa.Schema) -> list[str] | None:

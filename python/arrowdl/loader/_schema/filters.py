@@ -7,13 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any
 
-from arrowdl.loader._schema.expressions import (
-    Call,
-    Node,
-    list_fields,
-    list_values,
-    read_expression,
-)
+from arrowdl.loader._schema.expressions import Call, Node, list_fields, list_values, read_expression
 from arrowdl.loader._schema.fields import find_paths, select_fields
 from arrowdl.loader._skipped import OptionError, describe
 
@@ -26,10 +20,7 @@ _WITHOUT_FUNCTION = {"and_": "a & b", "or_": "a | b"}
 
 
 def check_filter(filter: Any, also: str = "") -> None:
-    """Raise TypeError unless `filter` is None or a pyarrow expression; `also` ends the advice.
-
-    Raises ValueError if it calls a function that pyarrow makes expressions of, and does not have.
-    """
+    """Raise TypeError unless `filter` is None or a pyarrow expression; `also` ends the advice."""
     import pyarrow.compute as pc
 
     if filter is None:
@@ -118,10 +109,7 @@ def keep_rows(
 
 
 def apply_filter(table: pa.Table, filter: Any) -> pa.Table:
-    """Return the rows of a table that `filter` keeps; string and binary views are strings then.
-
-    Raises OptionError if the filter cannot be evaluated.
-    """
+    """Return the rows of a table that `filter` keeps; string and binary views are strings then."""
     import pyarrow as pa
 
     if filter is None:
@@ -147,11 +135,11 @@ def _filter(table: pa.Table, filter: Any) -> pa.Table:
     try:
         return table.filter(filter)
     except pa.ArrowNotImplementedError:  # of the filter, or of columns that are only kept
-        kept: list[pa.RecordBatch] = []
+        batches: list[pa.RecordBatch] = []
     for batch in table.to_batches():
         mask = ds.dataset(batch).to_table(columns={"keep": filter}).column(0).combine_chunks()
-        kept += take_true(batch, mask)
-    return pa.Table.from_batches(kept, table.schema)
+        batches += take_true(batch, mask)
+    return pa.Table.from_batches(batches, table.schema)
 
 
 def take_true(rows: pa.RecordBatch, mask: pa.Array) -> Iterator[pa.RecordBatch]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from arrowdl import _core
 from arrowdl.loader._progress import OpeningLine
 from arrowdl.loader._schema.filters import find_columns
+from arrowdl.loader._skipped import OTHER_READERS
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def list_schemas(
     """List the schemas of the first file with its directories' columns, and of different files."""
     fragments = _choose_different(dataset.get_fragments(), alike)
     line = OpeningLine("reads the schemas", len(fragments))
-    others = map_in_threads(_read_schema, fragments, FILES_AT_ONCE, line)
+    others = map_in_threads(read_schema, fragments, FILES_AT_ONCE, line)
     return [(dataset.files[0], dataset.schema), *others]
 
 
@@ -70,7 +71,8 @@ def _choose_different(
     return list(different.values())
 
 
-def _read_schema(fragment: ds.Fragment) -> tuple[str, pa.Schema]:
+def read_schema(fragment: ds.Fragment) -> tuple[str, pa.Schema]:
+    """Return the path and the columns of a file; an error names it."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
@@ -79,7 +81,8 @@ def _read_schema(fragment: ds.Fragment) -> tuple[str, pa.Schema]:
         schema = fragment.physical_schema
     except Exception as error:
         if fragment.path not in str(error):
-            error.add_note(f"while arrowdl.Loader read {fragment.path!r}")
+            others = OTHER_READERS if fragment.format.default_extname == "parquet" else ""
+            error.add_note(f"while arrowdl.Loader read {fragment.path!r}{others}")
         raise
     if keys:
         schema = pa.schema([field for field in schema if field.name not in keys])
@@ -98,11 +101,7 @@ def unify_schemas(
     is_read: Callable[[str], bool] = is_any,  # whether a column is read
     explain: Callable[[str], str] = explain_nothing,  # adds to the error about a column
 ) -> Unified:
-    """Return the columns of all files; a column that is not read may have several types.
-
-    Raises ValueError if a column that is read has two types, or a file has two columns of this
-    name.
-    """
+    """Return the columns of all files; a column that is not read may have several types."""
     import pyarrow as pa
 
     drifted = {name for _, schema in schemas for name, n in Counter(schema.names).items() if n > 1}
@@ -153,8 +152,8 @@ def _join_types(one: pa.Schema, other: pa.Schema) -> tuple[pa.Schema, pa.Schema]
         joined = join_types(fields[0].type, fields[1].type)
         if joined is not None and fields[0].type != fields[1].type:
             one, other = (
-                schema.set(schema.get_field_index(name), own.with_type(joined))
-                for schema, own in zip((one, other), fields, strict=True)
+                schema.set(schema.get_field_index(name), field.with_type(joined))
+                for schema, field in zip((one, other), fields, strict=True)
             )
     return one, other
 

@@ -18,11 +18,7 @@ class Vocabulary:
 
     @classmethod
     def of_user(cls, values: Mapping[str, Any] | None) -> Vocabulary:
-        """Read the `vocabulary` of a `Loader`.
-
-        Raises TypeError if it is not a mapping from column name to values, ValueError if values are
-        null, or not distinct.
-        """
+        """Read the `vocabulary` of a `Loader`."""
         if values is None:
             return cls({})
         if not isinstance(values, Mapping):
@@ -57,8 +53,6 @@ class Vocabulary:
 
         Columns may be dictionaries or plain values. Indices of dictionaries keep their type if it
         holds the codes; plain values get int32.
-
-        Raises ValueError if a value is not in its table; names the file at `path`, if given.
         """
         import pyarrow as pa
 
@@ -227,9 +221,9 @@ def make_table(schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches([], schema)  # empty_table() makes no nested extension types
 
 
-def list_dictionaries(schema: pa.Schema, known: Iterable[str]) -> list[str]:
-    """List the dictionary columns of `schema` that are not `known`."""
+def list_dictionaries(schema: pa.Schema, listed_names: Iterable[str]) -> list[str]:
+    """List the dictionary columns of `schema` that are not `listed_names`."""
     import pyarrow as pa
 
-    known = set(known)
-    return [f.name for f in schema if pa.types.is_dictionary(f.type) and f.name not in known]
+    listed_names = set(listed_names)
+    return [f.name for f in schema if pa.types.is_dictionary(f.type) and f.name not in listed_names]

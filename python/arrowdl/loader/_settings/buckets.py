@@ -20,7 +20,8 @@ class Buckets:
     Parameters
     ----------
     column : str
-        A column of lists, strings or integers, one of `columns`.
+        A column of lists, strings or integers, one of `columns`. With `Tokenize`, text has the
+        length of its tokens.
     window : int or "auto"
         How many rows a window has; they are held in memory. With `shuffle`, the window is the
         shuffle buffer: give its size here or to `Shuffle`. "auto": the size of the shuffle buffer,

@@ -39,7 +39,8 @@ class Pack:
     Parameters
     ----------
     column : str
-        The column with the lists of tokens.
+        The column with the lists of tokens, or with text for which `transform_arrow` has a
+        `Tokenize`.
     length : int
         Tokens of a block.
     strategy : {"concat", "best_fit"}
@@ -102,7 +103,11 @@ class Pack:
 
     def list_arguments(self) -> dict[str, Any]:
         """Return the arguments of `DeviceStream.pack`."""
-        return {own.name: getattr(self, own.name) for own in fields(self) if own.name != "lengths"}
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name != "lengths"
+        }
 
     def list_deciding(self) -> dict[str, Any]:
         """Return the arguments that decide which tokens a block has."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, SupportsFloat
 
 from arrowdl.loader._checks import is_number, require_int
 from arrowdl.loader._settings.value_object import value_object
@@ -32,7 +32,7 @@ class Padded:
         `value` is not a number, or `max_length` or `multiple` is not a positive integer.
     """
 
-    value: float = 0
+    value: SupportsFloat = 0
     _: KW_ONLY
     max_length: int | None = None
     multiple: int | None = None

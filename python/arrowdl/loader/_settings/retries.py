@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
+from numbers import Real
 
+from arrowdl.loader._checks import require_int
 from arrowdl.loader._settings.value_object import value_object
 
 _jitter = random.Random()
@@ -44,11 +46,10 @@ class Retries:
     most_wait: float = 10.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.tries, bool) or not isinstance(self.tries, int) or self.tries < 1:
-            raise ValueError(f"Retries.tries={self.tries!r}: give a number of tries, from 1")
+        object.__setattr__(self, "tries", require_int("Retries.tries", self.tries, 1))
         for name in ("deadline", "first_wait", "most_wait"):
             value = getattr(self, name)
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            is_number = isinstance(value, Real) and not isinstance(value, bool)
             if not is_number or math.isnan(value) or value < 0:
                 raise ValueError(f"Retries.{name}={value!r}: give a number of seconds, from 0")
         if not self.deadline:

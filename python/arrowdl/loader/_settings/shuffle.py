@@ -20,7 +20,9 @@ class Shuffle:
     ----------
     buffer_size : int or "auto"
         How many rows the buffer holds in memory. If it can hold all rows of the source, each epoch
-        permutes all of them. `Ranks.splits` divides the buffer. "auto": as many rows as fit into
+        permutes all of them. It holds all, whatever the number, of a few row groups that fit into
+        256 MiB. Each rank, worker of a ``DataLoader`` and source of a mixture holds its own buffer,
+        and so up to 256 MiB. `Ranks.splits` divides it. "auto": as many rows as fit into
         some 256 MiB, by the footers of the files, the size of the table, or the first rows of a
         stream; if these are not all rows, what is read side by side counts too. This number depends
         neither on the machine nor on the rank. A loaded state that was saved with another number of

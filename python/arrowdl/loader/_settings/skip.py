@@ -17,7 +17,7 @@ class Skip:
     a warning when the Loader is made; a row group that is damaged or gone (in formats other than
     Parquet, a file); a batch for which `transform`, `transform_arrow` or a function of `map` or
     `filter` raises (with `Ranks.splits`, only those sequences of its rows for which it raises); an
-    image that `Image` cannot decode, or a text that `Tokenize` cannot tokenize.
+    image that `Image`, audio that `Audio` or a text that `Tokenize` cannot decode or tokenize.
 
     Steps, ranks and states stay as they are: a batch has fewer rows, and a batch without rows
     repeats a row, with 0 `valid_rows`. Each error is logged once an epoch, as a warning of the

@@ -24,9 +24,10 @@ class Tokens:
     number : int
         The most tokens.
     column : str, optional
-        The column that is counted: the items of lists, the bytes of strings, or the values of
-        integers. By default the column of `Buckets`, or the only column of lists. It is one of
-        `columns`, and is read once before the first epoch, which for integers in Parquet is quick.
+        The column that is counted: the items of lists, the tokens of text with `Tokenize`, the
+        bytes of other strings, or the values of integers. By default the column of `Buckets`, or
+        the only column of lists. It is one of `columns`, and is read once before the first epoch,
+        which for integers in Parquet is quick.
 
     Raises
     ------

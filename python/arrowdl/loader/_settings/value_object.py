@@ -14,17 +14,18 @@ T = TypeVar("T")
 def value_object(kind: type[T]) -> type[T]:
     """Return `kind`, whose call raises a TypeError with its fields for what it does not take."""
     init: Any = kind.__init__
-    own = fields(kind)  # type: ignore[arg-type]  # a dataclass, which no type says
-    names = [field.name for field in own]
-    unnamed = [field.name for field in own if not field.kw_only]
+    own_fields = fields(kind)  # type: ignore[arg-type]  # a dataclass, which no type says
+    names = [field.name for field in own_fields]
+    unnamed = [field.name for field in own_fields if not field.kw_only]
     named = [name for name in names if name not in unnamed]
 
     @wraps(init)
-    def check(self: T, *values: Any, **given: Any) -> None:
-        refuse_unknown_fields(kind.__name__, [name for name in given if name not in names], names)
+    def check(self: T, *values: Any, **keywords: Any) -> None:
+        if unknown := [name for name in keywords if name not in names]:
+            refuse_unknown_fields(kind.__name__, unknown, names)
         if len(values) > len(unnamed):
             _refuse_values(kind.__name__, len(values), unnamed, named)
-        init(self, *values, **given)
+        init(self, *values, **keywords)
 
     type.__setattr__(kind, "__init__", check)
     return kind

@@ -11,10 +11,11 @@ from itertools import accumulate, groupby
 from arrowdl import _core
 from arrowdl.loader._schema.vocabulary import make_empty
 from arrowdl.loader._skip.number_column import add_numbers, number_rows, number_spans
-from arrowdl.loader._skip.numbers import MISSING, SAMPLES, Place
+from arrowdl.loader._skip.numbers import MISSING, SAMPLES, Place, report_failed
 from arrowdl.loader._skip.stand_ins import Faults, StandIns, find_schema
 from arrowdl.loader._skipped import MissingRows, Skipped, can_skip, describe, detach
 from arrowdl.loader._sources.base import IndexedSource, UnitOrder
+from arrowdl.loader._sources.cut_units import cut_units, refuse_rows
 from arrowdl.loader._sources.wrapped import WrappedSource
 
 _ALONE = 8  # units that are read one by one after an error, before several are read again
@@ -32,6 +33,7 @@ class NumberedSource(WrappedSource):
         self._faults = faults or Faults()
         super().__init__(source)
         self._first = first
+        self.failed: dict[int, Exception] = {}  # of rows alone, by their numbers
         self._starts = [0, *accumulate(source.units)]
         # of the units that could not be read so far
         self.failures: dict[int, Exception] = dict(self._faults.lost)
@@ -51,8 +53,9 @@ class NumberedSource(WrappedSource):
 
     def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
         if not self.decodes_units:
-            spans = [(self._starts[unit], self.units[unit]) for unit in units]
-            return self._number_all(self._source.read(units, readers), spans)
+            spans = (span for unit in units for span in self._cut(unit, 0, self.units[unit]))
+            rows = self._source.read(units, readers)
+            return _core.from_arrow_stream(number_spans(rows, self._first, spans))
         if not self._faults.lost.keys().isdisjoint(units):
             return _core.from_arrow_stream(self._read_around(units, readers))
         try:
@@ -68,19 +71,26 @@ class NumberedSource(WrappedSource):
     ) -> _core.DeviceStream:
         if self.decodes_units:
             return IndexedSource.read_rows(self, start, stop, order, readers)  # unit by unit
-        spans, begin = [], 0
-        for unit, end in zip(order.units, order.ends, strict=True):
-            first, last = max(start, begin), min(stop, end)
-            if first < last:
-                spans.append((self._starts[unit] + first - begin, last - first))
-            begin = end
-        return self._number_all(self._source.read_rows(start, stop, order, readers), spans)
-
-    def _number_all(
-        self, stream: _core.DeviceStream, spans: Iterable[tuple[int, int]]
-    ) -> _core.DeviceStream:
-        """Number the rows of `spans`, each a first row and a number of rows."""
+        begins = [0, *order.ends[:-1]]
+        spans = (
+            span
+            for unit, begin, end in zip(order.units, begins, order.ends, strict=True)
+            for span in self._cut(unit, max(start, begin) - begin, min(stop, end) - begin)
+        )
+        stream = self._source.read_rows(start, stop, order, readers)
         return _core.from_arrow_stream(number_spans(stream, self._first, spans))
+
+    def _cut(self, unit: int, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Cut rows of a unit into spans, each a first number and rows, by whether they failed."""
+        failed, first = self._source.find_failed(unit), self._starts[unit]
+        if not failed and start < stop:
+            yield first + start, stop - start
+        elif failed:
+            for is_failed, group in groupby(range(start, stop), failed.__contains__):
+                rows = list(group)
+                if is_failed:
+                    self.failed |= {self._first + first + row: failed[row] for row in rows}
+                yield MISSING * is_failed + first + rows[0], len(rows)
 
     def _read_around(self, units: Sequence[int], readers: int) -> Iterator[_core.DeviceArray]:
         """Read `units`, of which some are lost."""
@@ -103,7 +113,7 @@ class NumberedSource(WrappedSource):
                 if stream is None:
                     stream = self._source.read(units[done:], readers)
                 with closing(stream):
-                    for arrays in _cut(stream, [self.units[unit] for unit in units[done:]]):
+                    for arrays in cut_units(stream, [self.units[unit] for unit in units[done:]]):
                         yield from self._number_unit(units[done], arrays)
                         del arrays
                         done += 1
@@ -124,7 +134,7 @@ class NumberedSource(WrappedSource):
             with closing(self._source.read([unit], readers)) as stream:
                 arrays = list(stream)
             if sum(map(len, arrays)) != rows:
-                raise _refuse()
+                raise refuse_rows()
         except Exception as error:
             if not can_skip(error):
                 raise
@@ -136,7 +146,11 @@ class NumberedSource(WrappedSource):
     def _number_unit(
         self, unit: int, arrays: Iterable[_core.DeviceArray]
     ) -> Iterator[_core.DeviceArray]:
-        return number_rows(arrays, self._first + self._starts[unit])
+        row = 0
+        for array in arrays:
+            for number, rows in self._cut(unit, row, row + len(array)):
+                yield from number_rows([array[:rows]], self._first + number)
+                array, row = array[rows:], row + rows
 
     def _stand_in(self, unit: int) -> Iterator[_core.DeviceArray]:
         return number_rows(self._stand_ins.make(unit), MISSING + self._first + self._starts[unit])
@@ -149,14 +163,18 @@ class NumberedSource(WrappedSource):
 
     @property
     def has_failures(self) -> bool:
-        return bool(self.failures)
+        return bool(self.failed or self.failures)
 
     def report_missing(self, numbers: Sequence[int]) -> MissingRows:
         units = dict.fromkeys(
-            bisect_right(self._starts, number - self._first) - 1 for number in numbers
+            bisect_right(self._starts, i - self._first) - 1 for i in numbers if i not in self.failed
         )
-        entries = [self.describe_unit(unit) for unit in units]
-        return MissingRows(len(numbers), entries, self.failures[list(units)[-1]])
+        reports = [
+            MissingRows(0, [self.describe_unit(unit)], self.failures[unit]) for unit in units
+        ]
+        reports += [report_failed(self, [i], self.failed[i]) for i in numbers if i in self.failed]
+        entries = [entry for report in reports for entry in report.entries]
+        return MissingRows(len(numbers), entries, reports[-1].error)
 
     def describe_unit(self, unit: int) -> Skipped:
         """Name a unit that could not be read."""
@@ -186,31 +204,10 @@ class NumberedSource(WrappedSource):
         begin = 0
         with closing(self.read([unit])) as stream:
             for array in stream:
-                indices = [row - begin for row in rows if begin <= row < begin + len(array)]
+                failed, end = self._source.find_failed(unit), begin + len(array)
+                indices = [row - begin for row in rows if begin <= row < end and row not in failed]
                 copies += [copy.deepcopy(array[row : row + 1]) for row in indices]
                 begin += len(array)
                 if len(copies) == len(rows):
                     break
         return [] if unit in self.failures else copies
-
-
-def _cut(
-    stream: Iterator[_core.DeviceArray], counts: Iterable[int]
-) -> Iterator[list[_core.DeviceArray]]:
-    """Cut the arrays of `stream` into whole units of `counts` rows, or raise OSError at its end."""
-    remaining: _core.DeviceArray | None = None
-    for count in counts:
-        arrays: list[_core.DeviceArray] = []
-        while count:
-            if remaining is None or not len(remaining):
-                if (remaining := next(stream, None)) is None:
-                    raise _refuse()
-                continue
-            arrays.append(remaining[:count])
-            remaining = remaining[len(arrays[-1]) :]
-            count -= len(arrays[-1])
-        yield arrays
-
-
-def _refuse() -> OSError:
-    return OSError("the file has another number of rows than its footer said")

@@ -27,8 +27,8 @@ def number_mixture(
     firsts = list(accumulate((member.source.num_rows for member in mixture.members), initial=0))
     numbered = mixture.with_members(
         [
-            replace(member, source=NumberedSource(member.source, first, own))
-            for member, first, own in zip(mixture.members, firsts, faults, strict=False)
+            replace(member, source=NumberedSource(member.source, first, member_faults))
+            for member, first, member_faults in zip(mixture.members, firsts, faults, strict=False)
         ]
     )
     return numbered, NumberedMixture(numbered, firsts)
@@ -53,10 +53,11 @@ class NumberedMixture:
         numbers_by_source: dict[int, list[int]] = {}
         for number in numbers:
             numbers_by_source.setdefault(self._find(number), []).append(number)
-        reports = [
-            self._sources[i].report_missing(found_numbers)
-            for i, found_numbers in numbers_by_source.items()
-        ]
+        reports = []
+        for i, found in numbers_by_source.items():
+            report, name = self._sources[i].report_missing(found), self._mixture.members[i].name
+            report.entries = [replace(entry, path=entry.path or name) for entry in report.entries]
+            reports.append(report)
         return reduce(add, reports)
 
     def locate(self, numbers: Sequence[int]) -> list[Place]:
@@ -74,5 +75,7 @@ class NumberedMixture:
         for i, source in enumerate(self._sources):
             for row in source.sample():
                 yield from (
-                    own for own in self._mixture.columns.adapt(_core.chain([row]), i) if len(own)
+                    adapted
+                    for adapted in self._mixture.columns.adapt(_core.chain([row]), i)
+                    if len(adapted)
                 )

@@ -39,7 +39,7 @@ def report_failed(numbered: Numbered, numbers: Sequence[Any], error: Exception) 
     for path, row in numbered.locate(numbers):
         rows.setdefault(path, []).append(row)
     text = describe(error)
-    entries = [Skipped(path, find_ranges(own), text) for path, own in rows.items()]
+    entries = [Skipped(path, find_ranges(file_rows), text) for path, file_rows in rows.items()]
     return MissingRows(len(numbers), entries, error)
 
 
@@ -61,5 +61,5 @@ def is_missing(number: Any) -> bool:
 def strip_missing(number: Any) -> Any:
     """Return the number of a row that could not be read, or those in a list of numbers."""
     if isinstance(number, list):
-        return [own - MISSING for own in number if own >= MISSING]
+        return [item - MISSING for item in number if item >= MISSING]
     return number - MISSING

@@ -30,9 +30,7 @@ class StandIns:
     """Rows for the units of a source that cannot be read, dropped before anybody reads them."""
 
     def __init__(
-        self,
-        source: IndexedSource,
-        make_column: Callable[[pa.Field, int], pa.Array | None] | None,
+        self, source: IndexedSource, make_column: Callable[[pa.Field, int], pa.Array | None] | None
     ) -> None:
         self._source = source
         self._make_column = make_column
@@ -55,9 +53,9 @@ class StandIns:
 
         schema, make = find_schema(self._source), self._make_column
         columns = []
-        for own in schema:
-            made = None if make is None else make(own, unit)
-            columns.append(self._make_nulls(own, rows) if made is None else made)
+        for column in schema:
+            filler = None if make is None else make(column, unit)
+            columns.append(self._make_nulls(column, rows) if filler is None else filler)
         return _core.from_arrow(pa.RecordBatch.from_arrays(columns, schema=schema))
 
     def _make_nulls(self, field: pa.Field, rows: int) -> pa.Array:

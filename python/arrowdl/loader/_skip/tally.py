@@ -9,7 +9,7 @@ from arrowdl.loader._skipped import MissingRows, Skipped, renew
 from arrowdl.loader._sources.base import Source, count_member_rows
 from arrowdl.loader._stats import Stats
 
-_MOST_KEPT = 1_000  # entries of `Stats.skipped`
+_MOST_ENTRIES = 1_000  # entries of `Stats.skipped`
 # Without `Skip.max_rows`: one of this many rows, and rows of a stream.
 _SHARE = 10
 _MOST_OF_STREAMS = 10_000
@@ -23,7 +23,7 @@ def name_entry(stats: Stats, entry: Skipped) -> None:
 
 def add_entry(stats: Stats, entry: Skipped) -> None:
     """Add an entry to `stats`, unless there are many."""
-    if len(stats.skipped) < _MOST_KEPT:
+    if len(stats.skipped) < _MOST_ENTRIES:
         stats.skipped = (*stats.skipped, entry)
 
 
@@ -48,20 +48,17 @@ class Tally:
         self._most: int | None = None
         self._pass = 0
         self._rows = 0
-        self._known: set[Skipped] = set()
+        self._entries: set[Skipped] = set()
 
     def add(self, report: MissingRows) -> None:
-        """Count what a batch lacks, and log what is new.
-
-        Raises the exception of `report` if too many rows were skipped.
-        """
+        """Count what a batch lacks, and log what is new."""
         if (number := self._find_pass()) != self._pass:
             self._pass, self._rows = number, 0
         self._stats.skipped_rows += report.rows
         self._rows += report.rows
         for entry in report.entries:
-            if entry not in self._known:
-                self._known.add(entry)
+            if entry not in self._entries:
+                self._entries.add(entry)
                 name_entry(self._stats, entry)
         total = None if self._share is None else self._share(number, report.rows)
         if self._most is None:
@@ -81,7 +78,7 @@ class Tally:
             )
         return (
             f'Loader(on_error="skip") has skipped {self._rows} rows in {when} {where} '
-            f"({len(self._known)} errors), and this is the last error: Skip.max_rows="
+            f"({len(self._entries)} errors), and this is the last error: Skip.max_rows="
             f"{self._most} allows no more. stats().skipped names the rows"
         )
 
@@ -93,13 +90,13 @@ def check_left_out(
     most: int | None,  # of `Skip.max_rows`
 ) -> None:
     """Raise OSError if too much of a source cannot be opened."""
-    sources = [own for _, own in source.list_members()]
-    total = sum(own.num_rows for own in sources)
-    units = sum(len(own.units) for own in sources)
+    sources = [member for _, member in source.list_members()]
+    total = sum(member.num_rows for member in sources)
+    units = sum(len(member.units) for member in sources)
     groups = sum(entry.row_group is not None for entry in left_out)
     files = len(left_out) - groups
     rows = -(-groups * total // max(1, units))
-    rows += -(-files * total // max(1, sum(own.files.count() for own in sources)))
+    rows += -(-files * total // max(1, sum(member.files.count() for member in sources)))
     limit = (total + rows) // _SHARE if most is None else most
     if rows > limit:
         raise OSError(

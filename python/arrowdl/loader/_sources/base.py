@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +93,7 @@ class Source:
         could."""
         return ""
 
-    def list_given(self) -> list[Any]:
+    def list_user_objects(self) -> list[Any]:
         """List what the user gave that pickle may refuse."""
         return []
 
@@ -166,6 +166,10 @@ class IndexedSource(Source, ABC):
     def files(self) -> SourceFiles:
         return SourceFiles(self.refuse_plan())
 
+    def find_failed(self, unit: int) -> Mapping[int, Exception]:
+        """Return the rows of a unit that are stand-ins, and why; known when its first rows come."""
+        return {}
+
     def refuse_plan(self) -> str:
         """Say why there is no plan of the files."""
         return (
@@ -194,8 +198,11 @@ class IndexedSource(Source, ABC):
     def list_members(self) -> list[tuple[str, IndexedSource]]:
         return [("", self)]
 
-    def map_members(self, change: Callable[[IndexedSource], IndexedSource]) -> IndexedSource:
+    def map_members(
+        self, change: Callable[[IndexedSource], IndexedSource], *, is_named: bool = False
+    ) -> IndexedSource:
         """Return what `change` makes of the source, or a mixture of what it makes of each."""
+        # With `is_named`, columns of a mixture have one name, and its `origin`.
         return change(self)
 
     def with_turns_of(self, other: IndexedSource) -> IndexedSource:
@@ -260,4 +267,4 @@ class IndexedSource(Source, ABC):
 def count_member_rows(source: Source) -> int | None:
     """Count the rows of a source, or of all sources of a mixture; None for a stream."""
     members = source.list_members()
-    return sum(own.num_rows for _, own in members) if members else None
+    return sum(member.num_rows for _, member in members) if members else None

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl import _core
+from arrowdl.loader._files.footers import read_statistics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +26,7 @@ _OFFSET_BYTES = 4.0
 _PAGE_BYTES = 2**20
 _PAGE_ROWS = 1_024
 _SHORT_BYTES = 16.0  # of a string, if nothing is known of it
+_PAGE_OVERHEAD = 40  # bytes of a page of numbers that are not numbers
 # Rows of a stream are measured after this many: the second number only if rows are small.
 _SAMPLES = (64, 1_024)
 _SAMPLE_BYTES = 2**24
@@ -121,34 +123,54 @@ def estimate_row(
     return total + max(other if unknown else 0.0, unknown * _SHORT_BYTES)
 
 
-def measure_row_group(group: Any) -> dict[str, float]:
+def measure_row_group(footer: Any, number: int) -> dict[str, float]:
     """Estimate the bytes in memory of a row in each column, by the footer of a Parquet file.
 
     Encoded values may be much smaller than decoded ones: those of a dictionary are numbers.
     """
+    group = footer.row_group(number)
     sizes: dict[str, float] = {}
     rows = max(1, group.num_rows)
     for i in range(group.num_columns):
         chunk = group.column(i)
         name, *levels = chunk.path_in_schema.split(".")
         offsets = _OFFSET_BYTES * rows if levels else 0.0
-        sizes[name] = sizes.get(name, 0.0) + (offsets + _measure_chunk(chunk)) / rows
+        nbytes = offsets + _measure_chunk(chunk, footer.schema.column(i))
+        sizes[name] = sizes.get(name, 0.0) + nbytes / rows
     return sizes
 
 
-def _measure_chunk(chunk: Any) -> float:
+def _measure_chunk(chunk: Any, column: Any) -> float:
     width = _WIDTHS.get(chunk.physical_type)
     if width is not None:
         return width * float(chunk.num_values)
     stored, values = float(chunk.total_uncompressed_size), max(1.0, float(chunk.num_values))
     if not chunk.has_dictionary_page:
         return stored
-    statistics = chunk.statistics
+    statistics = read_statistics(chunk)
+    numbers = chunk.total_compressed_size - chunk.data_page_offset + chunk.dictionary_page_offset
+    dictionary, different = stored - numbers, _count_different(chunk, column, statistics, numbers)
     if statistics is not None and statistics.has_min_max:
         value = sum(map(_count_bytes, (statistics.min, statistics.max))) / 2
+        if different:  # an empty text may be the least one, and the greatest one short
+            value = max(value, dictionary / (2 * different))
     else:  # there may be any number of different values, from one to all
-        value = stored / math.sqrt(values)
+        value = max(0.0, dictionary) / (different or math.sqrt(values))
     return max(stored, values * (_OFFSET_BYTES + value))
+
+
+def _count_different(chunk: Any, column: Any, statistics: Any, numbers: int) -> float:
+    """Estimate how many values a dictionary has, by `numbers` bytes of data pages; 0 if unknown."""
+    values = max(1, chunk.num_values)
+    nulls = statistics.null_count if statistics is not None and statistics.has_null_count else None
+    levels = column.max_repetition_level.bit_length()
+    if levels or nulls != 0:
+        levels += column.max_definition_level.bit_length()
+    bits = (8 * (numbers - _PAGE_OVERHEAD) - levels * values) / max(1, values - (nulls or 0))
+    if bits < 1:  # or runs of one number, which take none
+        return 0.0
+    # Between half of the numbers that these bits have, and all. Plain values take more bits.
+    return float(min(values, 2 ** min(bits - 0.5, 32)))
 
 
 def _count_bytes(value: Any) -> float:

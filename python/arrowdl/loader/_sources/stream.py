@@ -74,7 +74,7 @@ class StreamSource(Source):
             self._opened = stream
         return schema
 
-    def list_given(self) -> list[Any]:
+    def list_user_objects(self) -> list[Any]:
         return [] if self.is_in_memory else [self]
 
     def _encode(self, stream: _core.DeviceStream) -> _core.DeviceStream:

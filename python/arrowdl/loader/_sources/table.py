@@ -233,9 +233,9 @@ class DeviceSource(ChunkSource):
         return f"{self._schema} {self.num_rows}"
 
     def __copy__(self) -> Self:
-        made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        return made
+        copied = object.__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError(

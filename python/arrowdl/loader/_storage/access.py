@@ -64,7 +64,7 @@ class Access:
     def open(
         self,
         paths: Sequence[str],  # URLs, and local paths beside them; of `filesystem`, its own paths
-        known: Mapping[str, Stamp] | None = None,  # what a plan says of files
+        planned_stamps: Mapping[str, Stamp] | None = None,  # what a plan says of files
         revisions: Mapping[str, str] | None = None,  # see the plan
     ) -> tuple[fs.FileSystem, list[str]]:
         """Make the file system that has `paths`; return it, and the paths there, without secrets.
@@ -76,21 +76,21 @@ class Access:
 
         if self.filesystem is not None:
             store = wrap_store(self.filesystem)
-            stores, store_paths = [store], [find_own_path(store, path) for path in paths]
+            stores, store_paths = [store], [find_store_path(store, path) for path in paths]
         else:
             stores, store_paths = self._open_stores(paths)
         retries = self.retries or Retries()
-        if known is None:
+        if planned_stamps is None:
             store_paths = pin_revisions(stores, store_paths, retries)
         else:  # a plan has the commits
-            check_revisions(stores, store_paths, known, revisions or {}, retries)
-        return keep_footers(self.add_layers(stores, known or {})), store_paths
+            check_revisions(stores, store_paths, planned_stamps, revisions or {}, retries)
+        return keep_footers(self.add_layers(stores, planned_stamps or {})), store_paths
 
     def wrap(
         self,
         filesystem: fs.FileSystem,
         secrets: Iterable[str] = (),  # that its errors must not have
-        known: Mapping[str, Stamp] | None = None,  # as in `open`
+        planned_stamps: Mapping[str, Stamp] | None = None,  # as in `open`
         *,
         has_footers: bool = True,  # whether files have footers, which are kept
     ) -> fs.FileSystem:
@@ -99,10 +99,10 @@ class Access:
 
         store = wrap_store(filesystem)
         store.secrets |= Secrets(secrets)
-        layered = self.add_layers([store], known or {})
+        layered = self.add_layers([store], planned_stamps or {})
         return keep_footers(layered) if has_footers else layered
 
-    def add_layers(self, stores: list[Store], known: Mapping[str, Stamp]) -> fs.FileSystem:
+    def add_layers(self, stores: list[Store], planned_stamps: Mapping[str, Stamp]) -> fs.FileSystem:
         """Compare files, try again what fails, and keep what is read."""
         import pyarrow.fs as fs
 
@@ -111,7 +111,7 @@ class Access:
         from arrowdl.loader._storage.retrying import retry
         from arrowdl.loader._storage.stores import StoresHandler
 
-        filesystem = pin(fs.PyFileSystem(StoresHandler(stores)), known)
+        filesystem = pin(fs.PyFileSystem(StoresHandler(stores)), planned_stamps)
         filesystem = retry(filesystem, self.retries or Retries())
         return filesystem if self.cache is None else cache(filesystem, self.cache)
 
@@ -172,7 +172,7 @@ def _name(store: Store, url: str) -> str:
     return clean
 
 
-def find_own_path(store: Store, path: str) -> str:
+def find_store_path(store: Store, path: str) -> str:
     """Return the path, in a file system that was given, of a path or URL, without its secrets."""
     if not is_url(path):
         return path

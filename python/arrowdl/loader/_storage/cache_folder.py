@@ -23,7 +23,7 @@ from arrowdl.loader._storage.cache_entry import ENTRY, PART
 
 _LOCK, _LOCK_BYTES = "lock", 32
 # A listing makes more room than is needed, so that it is seldom done.
-_KEPT_SHARE = 0.9
+_SHARE_AFTER_EVICTION = 0.9
 # For an entry that another process or thread fetches, and for the lock file.
 _POLL_SECONDS = 0.005
 _PATIENCE_SECONDS = 30.0
@@ -106,7 +106,7 @@ class CacheFolder:
                     used += status.st_size
         if used <= room:
             return used
-        least = min(room, int(self.nbytes * _KEPT_SHARE))
+        least = min(room, int(self.nbytes * _SHARE_AFTER_EVICTION))
         for _, size, path in sorted(entries):
             if used <= least:
                 break

@@ -19,7 +19,7 @@ import pyarrow.fs as fs
 from arrowdl.loader._storage.disk_cache import DiskCache
 from arrowdl.loader._storage.fsspec_files import FsspecHandler
 from arrowdl.loader._storage.handlers import ReadingHandler, check_unchanged, find_handler
-from arrowdl.loader._storage.readers import Reader, Stamp, may_be_rewritten
+from arrowdl.loader._storage.readers import FileEnd, Reader, Stamp, may_be_rewritten, read_last
 from arrowdl.loader._storage.secrets import is_secret
 from arrowdl.loader._storage.stores import StoresHandler
 
@@ -36,7 +36,7 @@ _ACCOUNTS = (
 def cache(
     # raises an error from ``check_unchanged`` if a file is not the one that was first opened
     filesystem: fs.FileSystem,
-    kept: DiskCache,
+    disk_cache: DiskCache,
 ) -> fs.FileSystem:
     """Return a file system that keeps what is read in a folder.
 
@@ -45,22 +45,22 @@ def cache(
     kept, nor one without ETag that was written just now, or of a store that nothing names: one of
     a handler that somebody else wrote and that cannot be pickled.
     """
-    return fs.PyFileSystem(CacheHandler(filesystem, kept))
+    return fs.PyFileSystem(CacheHandler(filesystem, disk_cache))
 
 
 class CacheHandler(ReadingHandler):
     """Reads ranges from a `DiskCache`, and those that it lacks from the file system below."""
 
-    def __init__(self, inner: fs.FileSystem, kept: DiskCache) -> None:
+    def __init__(self, inner: fs.FileSystem, disk_cache: DiskCache) -> None:
         super().__init__(inner)
-        self.kept = kept
+        self.ranges = disk_cache
         self._store = name_store(inner)
         self._stamps: dict[str, Stamp] = {}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CacheHandler):
             return False
-        return self.inner == other.inner and self.kept.folder == other.kept.folder
+        return self.inner == other.inner and self.ranges.folder == other.ranges.folder
 
     __hash__ = ReadingHandler.__hash__
 
@@ -70,6 +70,10 @@ class CacheHandler(ReadingHandler):
             reader = super().open_reader(path)
             self._stamps[path] = reader.stamp()
         return _CachedReader(self, path, self._stamps[path], reader)
+
+    def read_end(self, path: str, nbytes: int, stamp: Stamp | None = None) -> FileEnd:
+        """What is cached has the stamp of an open file."""
+        return read_last(self.open_reader(path), nbytes)
 
     def check_unchanged(self, path: str) -> None:
         """Every range was checked when it was read from below."""
@@ -82,14 +86,14 @@ class CacheHandler(ReadingHandler):
         """Return a cached range, or None; do not wait for another reader of it."""
         stamp = self._stamps.get(path)
         key = None if stamp is None else self.make_key(path, stamp)
-        return None if key is None else self.kept.find(_name_range(key, nbytes, offset), nbytes)
+        return None if key is None else self.ranges.find(_name_range(key, nbytes, offset), nbytes)
 
     def forget(self, path: str) -> None:
         super().forget(path)
         stamp = self._stamps.get(path)
         key = None if stamp is None else self.make_key(path, stamp)
         if key is not None:
-            self.kept.drop(key)
+            self.ranges.drop(key)
 
     def make_key(self, path: str, stamp: Stamp) -> str | None:
         """Return what names this version of a file; None if nothing does."""
@@ -126,7 +130,7 @@ class _CachedReader:
         if self._key is None or not nbytes:
             return self._read_below(nbytes, offset)
         key = _name_range(self._key, nbytes, offset)
-        return self._handler.kept.read(key, nbytes, lambda: self._read_below(nbytes, offset))
+        return self._handler.ranges.read(key, nbytes, lambda: self._read_below(nbytes, offset))
 
     def _read_below(self, nbytes: int, offset: int) -> Any:
         with self._lock:

@@ -271,15 +271,15 @@ class FetchAhead:
 
     def _find_late(self) -> tuple[_Request | None, float | None]:
         """Return the request that gets a second one next, and in how many seconds."""
-        found: tuple[_Request | None, float | None] = (None, None)
+        late: tuple[_Request | None, float | None] = (None, None)
         now = time.monotonic()
         for request in self._requests:
             if request.index < self._wanted and not request.has_second:
                 limit = self._stragglers.find_limit(request.nbytes)
                 left = None if limit is None else max(0.0, request.begun + limit - now)
-                if left is not None and (found[1] is None or left < found[1]):
-                    found = request, left
-        return found
+                if left is not None and (late[1] is None or left < late[1]):
+                    late = request, left
+        return late
 
     def _ask_again(self, request: _Request) -> Callable[[], None]:
         request.has_second = True
@@ -364,8 +364,8 @@ _OPEN: weakref.WeakSet[FetchAhead] = weakref.WeakSet()
 @at_exit
 def _close_all() -> None:
     """End the threads before the interpreter does."""
-    found = list(_OPEN)
-    for ahead in found:
+    opened = list(_OPEN)
+    for ahead in opened:
         ahead.close()
-    for ahead in found:
+    for ahead in opened:
         ahead.join(_EXIT_SECONDS)

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pyarrow.fs as fs
 
 from arrowdl.loader._storage.handlers import ReadingHandler
-from arrowdl.loader._storage.readers import Reader, Stamp, may_be_rewritten
+from arrowdl.loader._storage.readers import (
+    Reader,
+    Stamp,
+    list_changes,
+    may_be_rewritten,
+    strip_etag,
+)
+from arrowdl.loader._storage.threads import FOOTERS_AT_ONCE, map_in_threads
 from arrowdl.loader._storage.transient import FileChangedError
 
 # pyarrow reads as much of a Parquet file's end to find its footer.
@@ -39,14 +47,18 @@ class _End(NamedTuple):
     data: bytes
     is_fresh: bool  # as of `may_be_rewritten`
 
-    def cut(self) -> _End | None:
-        """Return the footer alone; None if this is not a file of Parquet or Arrow IPC."""
-        magic = next((own for own in (b"PAR1", b"ARROW1") if self.data.endswith(own)), None)
+    def count_footer(self) -> int | None:
+        """Return the bytes of the footer with what is behind; None if this has no such end."""
+        magic = next((word for word in (b"PAR1", b"ARROW1") if self.data.endswith(word)), None)
         if magic is None:
             return None
         tail = len(magic) + 4
-        length = int.from_bytes(self.data[-tail : -len(magic)], "little") + tail
-        if length > len(self.data):
+        return int.from_bytes(self.data[-tail : -len(magic)], "little") + tail
+
+    def cut(self) -> _End | None:
+        """Return the footer alone; None if this is not a file of Parquet or Arrow IPC."""
+        length = self.count_footer()
+        if length is None or length > len(self.data):
             return None
         return self._replace(start=self.start + len(self.data) - length, data=self.data[-length:])
 
@@ -74,6 +86,7 @@ class FooterHandler(ReadingHandler):
         self._held = 0
         self._ends: OrderedDict[str, _End] = OrderedDict()
         self._footers: OrderedDict[str, _End] = OrderedDict()  # of those that had no room
+        self._ahead: dict[str, Reader] = {}  # files that are open, and were not read
 
     def __getstate__(self) -> dict[str, Any]:
         return {"inner": self.inner, "_most": self._most, "footers": self.list_footers()}
@@ -87,8 +100,8 @@ class FooterHandler(ReadingHandler):
     def list_footers(self) -> dict[str, _End]:
         """Return the footers, for a process that reads the same files."""
         with self._lock:
-            kept = {**self._footers, **self._ends}
-        cut = ((path, end if end.start == 0 else end.cut()) for path, end in kept.items())
+            ranges = {**self._footers, **self._ends}
+        cut = ((path, end if end.start == 0 else end.cut()) for path, end in ranges.items())
         return {path: end for path, end in cut if end is not None}
 
     def add_footers(self, footers: Mapping[str, _End]) -> None:
@@ -96,13 +109,58 @@ class FooterHandler(ReadingHandler):
         for path, end in footers.items():
             self.keep(path, end)
 
+    def add_etags(self, paths: Iterable[str]) -> None:
+        """Take the ETags of files from their list if it has those of opened ones; else ask."""
+        listed = {path: self.find_listed_etag(path) for path in paths}
+        known = {path: etag for path in listed if (etag := self.find_stamp(path).etag)}
+        if known and all(strip_etag(listed[path]) == strip_etag(known[path]) for path in known):
+            for path in listed.keys() - known:
+                self.add_etag(path, listed[path])
+        unknown = [path for path in listed if self.find_stamp(path).etag is None]
+
+        def ask(path: str) -> None:
+            with suppress(Exception):  # it is raised where the rows come
+                self.open_below(path).close()
+
+        map_in_threads(ask, unknown[:1], 1)
+        if unknown and self.find_stamp(unknown[0]).etag is not None:
+            map_in_threads(ask, unknown[1:], FOOTERS_AT_ONCE)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FooterHandler) and self.inner == other.inner
 
     __hash__ = ReadingHandler.__hash__
 
     def open_reader(self, path: str) -> Reader:
-        return _FooterReader(self, path, super().open_reader(path))
+        return _FooterReader(self, path)
+
+    def open_below(self, path: str) -> Reader:
+        """Open a file of which other bytes are needed than those that are kept."""
+        return self._ahead.pop(path, None) or super().open_reader(path)
+
+    def open_ahead(self, path: str) -> None:
+        """Open a file of which rows are needed soon."""
+        self._ahead[path] = super().open_reader(path)
+
+    def read_footer(self, path: str) -> bytes | None:
+        """Read the end of a Parquet file, which is kept; return the Thrift of its footer.
+
+        Returns None if the file has no footer that can be kept.
+        """
+        listed, nbytes = self.find_stamp(path), _END_BYTES
+        was_fresh = listed.size is not None and may_be_rewritten(listed)
+        while True:
+            stamp, data = self.read_end(path, nbytes)
+            assert stamp.size is not None
+            is_fresh = may_be_rewritten(stamp) or (was_fresh and not stamp.is_exact)
+            end = _End(stamp, stamp.size - len(data), data, is_fresh)
+            if (footer := end.cut()) is not None and data.endswith(b"PAR1"):
+                self.keep(path, end)
+                return footer.data[:-_PARQUET_TAIL]
+            length = end.count_footer() or 0
+            if not len(data) < length <= min(_MOST_BYTES, stamp.size):
+                return None
+            nbytes = length
 
     def check_unchanged(self, path: str) -> None:
         """Compare the footer too, if the store's stamp does not tell."""
@@ -132,10 +190,10 @@ class FooterHandler(ReadingHandler):
     def find(self, path: str) -> _End | None:
         """Return the end of a file, or its footer; None if neither is kept."""
         with self._lock:
-            for kept in (self._ends, self._footers):
-                if path in kept:
-                    kept.move_to_end(path)
-                    return kept[path]
+            for ranges in (self._ends, self._footers):
+                if path in ranges:
+                    ranges.move_to_end(path)
+                    return ranges[path]
             return None
 
     def keep(self, path: str, end: _End) -> None:
@@ -153,33 +211,48 @@ class FooterHandler(ReadingHandler):
                     self._held += len(footer.data)
 
     def _drop(self, path: str) -> None:
-        for kept in (self._ends, self._footers):
-            if (before := kept.pop(path, None)) is not None:
+        for ranges in (self._ends, self._footers):
+            if (before := ranges.pop(path, None)) is not None:
                 self._held -= len(before.data)
 
 
 class _FooterReader:
-    def __init__(self, handler: FooterHandler, path: str, reader: Reader) -> None:
+    """Opens the file when bytes are read that are not kept."""
+
+    def __init__(self, handler: FooterHandler, path: str) -> None:
         self._handler = handler
         self._path = path
-        self._reader = reader
+        self._lock = threading.Lock()
+        self._reader: Reader | None = None
+        if (held := handler.find(path)) is not None:
+            self._stamp = held.stamp
+        else:
+            self._reader = handler.open_below(path)
+            self._stamp = self._reader.stamp()
 
     def stamp(self) -> Stamp:
-        return self._reader.stamp()
+        return self._stamp
+
+    def _read_below(self, nbytes: int, offset: int) -> Any:
+        with self._lock:
+            if self._reader is None:
+                self._reader = self._handler.open_below(self._path)
+                self._stamp = self._reader.stamp()
+        return self._reader.read_at(nbytes, offset)
 
     def read_at(self, nbytes: int, offset: int) -> Any:
         stamp = self.stamp()
         assert stamp.size is not None
         nbytes = max(0, min(nbytes, stamp.size - offset))
-        kept = self._handler.find(self._path)
-        is_kept = kept is not None and kept.stamp == stamp
-        if kept is not None and is_kept and (data := kept.read(nbytes, offset)) is not None:
+        held = self._handler.find(self._path)
+        is_kept = held is not None and not list_changes(held.stamp, stamp)
+        if held is not None and is_kept and (data := held.read(nbytes, offset)) is not None:
             return data
         if not self._has_footer(nbytes, offset, stamp.size, is_kept):
-            return self._reader.read_at(nbytes, offset)
+            return self._read_below(nbytes, offset)
         is_fresh = may_be_rewritten(stamp)
         start = min(offset, max(0, stamp.size - _END_BYTES))
-        end = _End(stamp, start, bytes(self._reader.read_at(stamp.size - start, start)), is_fresh)
+        end = _End(stamp, start, bytes(self._read_below(stamp.size - start, start)), is_fresh)
         self._handler.keep(self._path, end)
         return end.read(nbytes, offset)
 
@@ -187,7 +260,10 @@ class _FooterReader:
         """Whether a range is in the end that is to be kept, or is a longer footer of Parquet."""
         if offset + nbytes == size - _PARQUET_TAIL and nbytes <= _MOST_BYTES:
             return True
+        if nbytes == size <= _END_BYTES:  # where pyarrow looks for the footer; rows come next
+            return True
         return offset >= size - _END_BYTES and not is_kept
 
     def close(self) -> None:
-        self._reader.close()
+        if self._reader is not None:
+            self._reader.close()

@@ -14,7 +14,7 @@ import pyarrow.fs as fs
 
 from arrowdl.loader._storage.attempts import find_time_left, note_progress
 from arrowdl.loader._storage.handlers import ReadingHandler, to_nanoseconds
-from arrowdl.loader._storage.readers import Reader, Stamp, list_changes
+from arrowdl.loader._storage.readers import FileEnd, Reader, Stamp, list_changes, read_last
 from arrowdl.loader._storage.steps_up import has_step_up
 from arrowdl.loader._storage.transient import (
     OtherVersionError,
@@ -37,9 +37,12 @@ class FsspecHandler(ReadingHandler):
     one thread at a time; ``cat_file`` asks for the range alone.
     """
 
+    reads_whole = False  # files whose size the server does not tell, in place of an error
+
     def __init__(self, filesystem: Any) -> None:
         super().__init__(fs.PyFileSystem(fs.FSSpecHandler(filesystem)))
         self.filesystem = filesystem
+        self._etags: dict[str, str | None] = {}  # of files that were listed
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FsspecHandler) and self.filesystem == other.filesystem
@@ -66,6 +69,7 @@ class FsspecHandler(ReadingHandler):
             depth = {} if selector.recursive else {"maxdepth": 1}  # which adlfs does not know
             find = self.filesystem.find
             entries = _call(find, selector.base_dir, withdirs=True, detail=True, **depth)
+        self._etags.update((path, _read_stamp(info).etag) for path, info in entries.items())
         base = selector.base_dir.strip("/")
         infos = [
             _make_info(path, info) for path, info in entries.items() if path.strip("/") != base
@@ -74,8 +78,11 @@ class FsspecHandler(ReadingHandler):
             raise FileNotFoundError(selector.base_dir)
         return infos
 
+    def find_listed_etag(self, path: str) -> str | None:
+        return self._etags.get(path)
+
     def _find_links(self, page: str, *, recursive: bool) -> dict[str, Any]:
-        """List what pages of links name. fsspec asks for folders without the slash at their end."""
+        """List what pages of links name, for fsspec's folders, which have no slash at their end."""
         entries: dict[str, Any] = {}
         pages = [page]
         note_progress(lambda: f"{len(entries)} links were found, and {len(pages)} pages were left")
@@ -110,14 +117,23 @@ class FsspecHandler(ReadingHandler):
 
     def open_reader(self, path: str) -> Reader:
         info = self._find(path)
+        if info.get("size") is None and self.reads_whole:
+            return _WholeReader(self.filesystem, path, info)
         if info.get("size") is None:
             raise ValueError(
                 f"{path!r} has no known size, and Parquet is read from its end: the server has to "
                 "tell Content-Length and serve ranges; download the file, or read it into memory, "
                 "arrowdl.Loader(urllib.request.urlopen(url), ...)"
             )
+        return self._make_reader(path, _read_stamp(info))
+
+    def _make_reader(self, path: str, stamp: Stamp) -> Reader:
         kind = _WebReader if _is_of_web(self.filesystem) else _FsspecReader
-        return kind(self.filesystem, path, _read_stamp(info))
+        return kind(self.filesystem, path, stamp)
+
+    def read_end(self, path: str, nbytes: int, stamp: Stamp | None = None) -> FileEnd:
+        reader = self.open_reader(path) if stamp is None else self._make_reader(path, stamp)
+        return read_last(reader, nbytes)
 
     def check_unchanged(self, path: str) -> None:
         """The layer above compares stamps."""
@@ -155,6 +171,17 @@ class _FsspecReader:
 
     def close(self) -> None:
         """Nothing is open between requests."""
+
+
+class _WholeReader(_FsspecReader):
+    """Reads a file when it is opened."""
+
+    def __init__(self, filesystem: Any, path: str, info: dict[str, Any]) -> None:
+        self._data = bytes(_call(filesystem.cat_file, path))
+        super().__init__(filesystem, path, _read_stamp({**info, "size": len(self._data)}))
+
+    def _ask(self, start: int, stop: int) -> bytes:
+        return self._data[start:stop]
 
 
 def _place(page: str, link: str) -> str | None:

@@ -18,7 +18,7 @@ import pyarrow.fs as fs
 
 from arrowdl.loader._storage.attempts import note_progress
 from arrowdl.loader._storage.marked_reads import MarkedRead
-from arrowdl.loader._storage.readers import Reader, Stamp, make_native_file
+from arrowdl.loader._storage.readers import FileEnd, Reader, Stamp, make_native_file, read_last
 from arrowdl.loader._storage.transient import PassingError
 
 
@@ -40,6 +40,10 @@ class ReadingHandler(fs.FileSystemHandler):  # type: ignore[misc]
         """Open a file."""
         return open_reader(self.inner, path)
 
+    def read_end(self, path: str, nbytes: int, stamp: Stamp | None = None) -> FileEnd:
+        """Read the last bytes of a Parquet file, or its footer; with a `stamp`, by one request."""
+        return read_end(self.inner, path, nbytes, stamp)
+
     def check_unchanged(self, path: str) -> None:
         """Raise OSError if a file is no longer the one that was opened first."""
         check_unchanged(self.inner, path)
@@ -53,6 +57,16 @@ class ReadingHandler(fs.FileSystemHandler):  # type: ignore[misc]
         """Return what is known of a file."""
         handler = find_handler(self.inner)
         return Stamp(None) if handler is None else handler.find_stamp(path)
+
+    def find_listed_etag(self, path: str) -> str | None:
+        """Return the ETag that a list told of a file."""
+        handler = find_handler(self.inner)
+        return None if handler is None else handler.find_listed_etag(path)
+
+    def add_etag(self, path: str, etag: str | None) -> None:
+        """Note the ETag that a list told of a file."""
+        if (handler := find_handler(self.inner)) is not None:
+            handler.add_etag(path, etag)
 
     def get_type_name(self) -> str:
         return str(self.inner.type_name)
@@ -92,6 +106,31 @@ def open_reader(filesystem: fs.FileSystem, path: str) -> Reader:
         return handler.open_reader(path)
     kind = _GcsReader if _find_base(filesystem).type_name == "gcs" else _NativeReader
     return kind(filesystem, path)
+
+
+def read_end(
+    filesystem: fs.FileSystem, path: str, nbytes: int, stamp: Stamp | None = None
+) -> FileEnd:
+    """Read the end of a file of any file system of pyarrow, as of `ReadingHandler`."""
+    handler = find_handler(filesystem)
+    if handler is not None:
+        return handler.read_end(path, nbytes, stamp)
+    if stamp is not None and filesystem.type_name == "s3":
+        return _read_s3_footer(filesystem, path, nbytes, stamp)
+    return read_last(open_reader(filesystem, path), nbytes)
+
+
+def _read_s3_footer(filesystem: Any, path: str, nbytes: int, stamp: Stamp) -> FileEnd:
+    """Read the footer of a Parquet file by a fragment: a file asks for its size first."""
+    import pyarrow.dataset as ds
+
+    format, sink = ds.ParquetFileFormat(), pa.BufferOutputStream()
+    metadata = format.make_fragment(path, filesystem, file_size=stamp.size).metadata
+    metadata.write_metadata_file(sink)
+    end = sink.getvalue().to_pybytes()[len(b"PAR1") :]
+    if len(end) != metadata.serialized_size + 8:  # pyarrow does not write it as the file has it
+        return read_last(open_reader(filesystem, path), nbytes)
+    return stamp, end
 
 
 def _find_base(filesystem: fs.FileSystem) -> fs.FileSystem:

@@ -33,8 +33,8 @@ class HeldRanges:
     def drop(self, path: str, part: Range, data: pa.Buffer) -> None:
         with self._lock:
             held = self._held[path]
-            for index, (found, own) in enumerate(held):
-                if found == part and own is data:
+            for index, (range_path, held_range) in enumerate(held):
+                if range_path == part and held_range is data:
                     del held[index]
                     break
             if not held:

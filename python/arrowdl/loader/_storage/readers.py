@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from arrowdl.loader._clock import READING
@@ -77,13 +78,13 @@ def join_bytes(parts: Sequence[Any]) -> pa.Buffer:
     import pyarrow as pa
 
     views = [memoryview(part).cast("B") for part in parts]
-    made = pa.allocate_buffer(sum(map(len, views)))
-    target = memoryview(made).cast("B")
+    joined = pa.allocate_buffer(sum(map(len, views)))
+    target = memoryview(joined).cast("B")
     position = 0
     for view in views:
         target[position : position + len(view)] = view
         position += len(view)
-    return made
+    return joined
 
 
 class Reader(Protocol):
@@ -97,6 +98,18 @@ class Reader(Protocol):
 
     def close(self) -> None:
         """Let go of the file."""
+
+
+FileEnd = tuple[Stamp, bytes]  # the last bytes of a file, and its stamp when they were read
+
+
+def read_last(reader: Reader, nbytes: int) -> FileEnd:
+    """Read the end of an open file, and close it."""
+    with closing(reader):
+        stamp = reader.stamp()
+        assert stamp.size is not None
+        nbytes = min(nbytes, stamp.size)
+        return stamp, bytes(reader.read_at(nbytes, stamp.size - nbytes))
 
 
 class _ReaderFile:

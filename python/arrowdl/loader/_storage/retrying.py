@@ -12,7 +12,7 @@ import pyarrow.fs as fs
 
 from arrowdl.loader._settings.retries import Retries
 from arrowdl.loader._storage.handlers import ReadingHandler
-from arrowdl.loader._storage.readers import Reader, Stamp
+from arrowdl.loader._storage.readers import FileEnd, Reader, Stamp
 from arrowdl.loader._storage.retries import RetriedError, call_with_retries
 from arrowdl.loader._storage.transient import PassingError
 
@@ -33,11 +33,11 @@ def _list_all(
     """List a directory, twice where the list may lack its last pages."""
     # Clients take an answer of another kind, such as an empty one, for the end of a list. Each page
     # before the last one is full.
-    found = get(selector)
-    files = sum(info.type == fs.FileType.File for info in found)
-    if files and files % _PAGE_FILES == 0 and len(get(selector)) != len(found):
+    infos = get(selector)
+    files = sum(info.type == fs.FileType.File for info in infos)
+    if files and files % _PAGE_FILES == 0 and len(get(selector)) != len(infos):
         raise PassingError(f"two lists of {selector.base_dir!r} have different numbers of files")
-    return found
+    return infos
 
 
 class RetryingHandler(ReadingHandler):
@@ -102,6 +102,11 @@ class RetryingHandler(ReadingHandler):
     def open_inner(self, path: str) -> Reader:
         """Open a file of the file system below, once."""
         return super().open_reader(path)
+
+    def read_end(self, path: str, nbytes: int, stamp: Stamp | None = None) -> FileEnd:
+        read = super().read_end
+        what = f"reading the end of {path!r}"
+        return self.call(path, what, lambda: read(path, nbytes, stamp))
 
     def check_unchanged(self, path: str) -> None:
         check = super().check_unchanged

@@ -91,11 +91,11 @@ def check_revisions(
             what = f"finding the commit of {path!r}"
             commit = call_with_retries(retries, what, partial(hub.secrets.guard, ask))
         if commits and commit not in commits:
-            place = "" if commit in (revision, None) else f", which is at {commit}"
+            where = "" if commit in (revision, None) else f", which is at {commit}"
             of = " and ".join(sorted(commits))
             raise ValueError(
                 f"the plan has revision {of} of the Hugging Face {_KINDS[kind]} {name!r}, and the "
-                f"URL names {revision!r}{place}: give the URL of the plan's commit, "
+                f"URL names {revision!r}{where}: give the URL of the plan's commit, "
                 f"{kind}{name}@{min(commits)}, or make a new plan"
             )
 

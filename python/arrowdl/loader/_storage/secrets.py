@@ -98,7 +98,7 @@ class Secrets:
 def _list_forms(value: str) -> list[str]:
     """Return a secret as it may be written in URLs: "+" and "/" of keys are escaped, or not."""
     escaped = [quote(value, safe=""), quote(value), quote_plus(value), quote_plus(value, safe="/")]
-    lower = [_ESCAPE.sub(lambda found: found[0].lower(), form) for form in escaped]
+    lower = [_ESCAPE.sub(lambda match: match[0].lower(), form) for form in escaped]
     return [value, unquote(value), *escaped, *lower]
 
 

@@ -13,8 +13,9 @@ from arrowdl.loader._storage.handlers import (
     ask_for_files,
     list_files,
     open_reader,
+    read_end,
 )
-from arrowdl.loader._storage.readers import Reader, Stamp
+from arrowdl.loader._storage.readers import FileEnd, Reader, Stamp
 from arrowdl.loader._storage.secrets import Secrets
 
 
@@ -36,7 +37,7 @@ class Store:
         end = path[len(self.prefix) :]
         return path.startswith(self.prefix) and (not self.prefix or end[:1] in ("", "/"))
 
-    def to_own(self, path: str) -> str:
+    def to_inner_path(self, path: str) -> str:
         """Return the file system's own path."""
         if path in self.signed:
             return self.signed[path]
@@ -44,11 +45,11 @@ class Store:
             return str(self.filesystem.handler.filesystem._strip_protocol(path))
         return path[self.cut :]
 
-    def to_url(self, own: str, asked: str) -> str:
+    def to_url(self, inner_path: str, asked: str) -> str:
         """Return the URL of the file system's own path, which was found below the URL `asked`."""
-        above = self.to_own(asked).strip("/")
-        rest = own.strip("/").removeprefix(above).lstrip("/")
-        return f"{asked.rstrip('/')}/{rest}"
+        above = self.to_inner_path(asked).strip("/")
+        below = inner_path.strip("/").removeprefix(above).lstrip("/")
+        return f"{asked.rstrip('/')}/{below}"
 
 
 class StoresHandler(ReadingHandler):
@@ -81,25 +82,34 @@ class StoresHandler(ReadingHandler):
 
     def _ask(self, path: str) -> fs.FileInfo:
         store = self._find(path)
-        own = store.to_own(path)
-        (info,) = store.secrets.guard(lambda: ask_for_files(store.filesystem, [own]))
+        inner_path = store.to_inner_path(path)
+        (info,) = store.secrets.guard(lambda: ask_for_files(store.filesystem, [inner_path]))
         return _rename(info, path)
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
         store = self._find(selector.base_dir)
-        own = fs.FileSelector(
-            store.to_own(selector.base_dir),
+        inner = fs.FileSelector(
+            store.to_inner_path(selector.base_dir),
             allow_not_found=selector.allow_not_found,
             recursive=selector.recursive,
         )
-        found = store.secrets.guard(lambda: list_files(store.filesystem, own))
-        return [_rename(info, store.to_url(info.path, selector.base_dir)) for info in found]
+        infos = store.secrets.guard(lambda: list_files(store.filesystem, inner))
+        return [_rename(info, store.to_url(info.path, selector.base_dir)) for info in infos]
 
     def open_reader(self, path: str) -> Reader:
         store = self._find(path)
-        own = store.to_own(path)
-        reader = store.secrets.guard(lambda: open_reader(store.filesystem, own))
+        inner_path = store.to_inner_path(path)
+        reader = store.secrets.guard(lambda: open_reader(store.filesystem, inner_path))
         return _CleanReader(reader, store.secrets)
+
+    def read_end(self, path: str, nbytes: int, stamp: Stamp | None = None) -> FileEnd:
+        store = self._find(path)
+        inner_path = store.to_inner_path(path)
+        return store.secrets.guard(lambda: read_end(store.filesystem, inner_path, nbytes, stamp))
+
+    def find_listed_etag(self, path: str) -> str | None:
+        store = self._find(path)
+        return ReadingHandler(store.filesystem).find_listed_etag(store.to_inner_path(path))
 
     def check_unchanged(self, path: str) -> None:
         """The layer above compares stamps."""

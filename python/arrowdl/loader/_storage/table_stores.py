@@ -90,14 +90,14 @@ def open_table_store(
     if chosen is None or _needs_proxy(parts.netloc, chosen):
         return None
     scheme = "az" if make is _choose_azure and parts.scheme in ("azure", "adl") else parts.scheme
-    place = f"{scheme}://{parts.netloc}{unquote(parts.path)}"
+    root = f"{scheme}://{parts.netloc}{unquote(parts.path)}"
     try:
-        store = open_store(place, chosen)
+        store = open_store(root, chosen)
     except (ImportError, ValueError):
         return None
     if isinstance(store.filesystem, fs.PyFileSystem):  # fsspec's
         return None
-    return fs.SubTreeFileSystem(store.to_own(place).rstrip("/"), store.filesystem)
+    return fs.SubTreeFileSystem(store.to_inner_path(root).rstrip("/"), store.filesystem)
 
 
 def _choose_s3(bucket: str, options: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 
 # Requests to a file system: the time of each is mostly waiting.
 FILES_AT_ONCE = 16
-# Without a result for so long, another thread starts.
+# Requests of which each takes little of the line. The clients of stores bound their connections.
+FOOTERS_AT_ONCE = 256
+# Without a result for so long, as many more threads start.
 _PATIENCE_SECONDS = 0.005
 # Results of so long are handed over together: each wakes the thread that waits for it.
 _TOGETHER_SECONDS = 0.002
@@ -37,7 +39,7 @@ def map_in_threads(
     waiting = deque(zip(futures, items, strict=True))
 
     def work() -> None:
-        made: list[tuple[Future[Result], Result]] = []
+        running: list[tuple[Future[Result], Result]] = []
         due = time.perf_counter() + _TOGETHER_SECONDS
         while waiting:
             try:
@@ -45,22 +47,26 @@ def map_in_threads(
             except IndexError:  # another thread took it
                 break
             try:
-                made.append((future, function(item)))
+                running.append((future, function(item)))
             except BaseException as error:
-                _hand_over(made)
+                _hand_over(running)
                 future.set_exception(error)
             if time.perf_counter() > due:
-                _hand_over(made)
+                _hand_over(running)
                 due = time.perf_counter() + _TOGETHER_SECONDS
-        _hand_over(made)
+        _hand_over(running)
 
     results: list[Result] = []
     try:
         _start(work)
-        room = min(threads, len(items)) - 1  # for more threads
+        started, most = 1, min(threads, len(items))
         for i in range(len(items)):
-            while room and not _is_done(futures[i]):
-                room = room - 1 if _start(work, is_needed=False) else 0
+            while started < most and not _is_done(futures[i]):
+                for _ in range(min(started, most - started)):
+                    if not _start(work, is_needed=False):
+                        most = 0
+                        break
+                    started += 1
             results.append(futures[i].result())
             show(len(results))
     finally:

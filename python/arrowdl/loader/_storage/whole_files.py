@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from arrowdl.loader._storage.access import Access, find_own_path, wrap_store
+from arrowdl.loader._storage.access import Access, find_store_path, wrap_store
 from arrowdl.loader._storage.urls import describe_url, find_url_secrets, is_url, split_url
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class WholeFiles:
         """Return a store that has a path, with the secrets of its URL, and its path there."""
         if self._access.filesystem is not None:
             store = replace(self._open((), path), signed={})
-            return store, find_own_path(store, path)
+            return store, find_store_path(store, path)
         parts = split_url(path)
         is_web = parts.scheme in _WEB
         key = (parts.scheme, parts.host, parts.login, "" if is_web else parts.query)
@@ -68,11 +68,18 @@ class WholeFiles:
         return replace(opened, secrets=secrets, signed={clean: path}), clean
 
     def _open(self, key: tuple[str, ...], path: str) -> Store:
+        from arrowdl.loader._storage.fsspec_files import FsspecHandler
+
         with self._lock:  # the others would open the same one
             if key not in self._stores:
-                given = self._access.filesystem
-                made = self._access.make_store(path) if given is None else wrap_store(given)
-                self._stores[key] = made
+                filesystem = self._access.filesystem
+                store = (
+                    self._access.make_store(path) if filesystem is None else wrap_store(filesystem)
+                )
+                handler = getattr(store.filesystem, "handler", None)
+                if isinstance(handler, FsspecHandler):
+                    handler.reads_whole = True
+                self._stores[key] = store
             return self._stores[key]
 
 

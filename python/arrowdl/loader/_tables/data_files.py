@@ -11,7 +11,6 @@ from arrowdl.loader._files.file_plan import FilePlan
 from arrowdl.loader._files.locate import describe_missing
 from arrowdl.loader._parquet.dataset import DatasetSource
 from arrowdl.loader._parquet.dataset_files import DatasetFiles
-from arrowdl.loader._parquet.find_units import Units
 from arrowdl.loader._parquet.int96 import make_parquet_format
 from arrowdl.loader._parquet.network import open_over_network
 from arrowdl.loader._parquet.scans import Query
@@ -50,16 +49,13 @@ class DataFilesSource(DatasetSource):
 
     @property
     def files(self) -> TableFiles:
-        return TableFiles(self.scanner, self._found)
+        return TableFiles(self.scanner, self._units_of_files)
 
 
 class TableFiles(DatasetFiles):
     """The data files of a version of a table."""
 
     _scanner: TableScanner
-
-    def __init__(self, scanner: TableScanner, found: Units) -> None:
-        super().__init__(scanner, found)
 
     @property
     def snapshot(self) -> str:
@@ -72,9 +68,9 @@ class TableFiles(DatasetFiles):
     def make_plan(self) -> FilePlan:
         plan, version = super().make_plan(), self._scanner.version
         units = {unit.path: unit for unit in self._fragments}
-        known = {file.path: file for file in version.files}
+        by_path = {file.path: file for file in version.files}
         files = [
-            replace(known[file.path], schema=self._scanner.plan(units[file.path]).schema)
+            replace(by_path[file.path], schema=self._scanner.plan(units[file.path]).schema)
             for file in plan.files
         ]
         return replace(plan, partitions=(), table=version.make_plan(files))

@@ -39,11 +39,7 @@ _MOST_READER_VERSION = 3
 
 
 def open_delta(table: Any, request: Request) -> DataFilesSource:
-    """Open a ``deltalake.DeltaTable`` at the version that it has now.
-
-    Raises ValueError if the table needs an unknown feature, a column is missing, or the plan is of
-    another version.
-    """
+    """Open a ``deltalake.DeltaTable`` at the version that it has now."""
     plan, columns = request.plan, request.columns
     check_filter(request.filter)
     _check_features(table)
@@ -55,14 +51,7 @@ def open_delta(table: Any, request: Request) -> DataFilesSource:
     name = f"Delta table {location!r} ({number}), version {version}"
     identity = f"delta {number} {version}"
     listed = _list_files(table, fields, root) if plan is None else open_plan(plan, identity, name)
-    opened = TableVersion(
-        name,
-        identity,
-        fields,
-        listed,
-        filesystem,
-        secrets=secrets,
-    )
+    opened = TableVersion(name, identity, fields, listed, filesystem, secrets=secrets)
     if columns is not None:
         find_paths(columns, opened.make_schema())
     return DataFilesSource(opened, request)
@@ -90,7 +79,7 @@ class _Tensors(NamedTuple):
 def _leave_out(
     fields: Sequence[TableField | _Tensors], columns: list[str] | None
 ) -> list[TableField]:
-    """Return the fields that have a type. Raises ValueError if others are read."""
+    """Return the fields that have a type, where `columns` reads no others."""
     for field in fields:
         if isinstance(field, TableField):
             continue
@@ -122,10 +111,10 @@ def _read_fields(table: Any) -> list[TableField | _Tensors]:
     mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
     if mode not in ("none", "name", "id"):
         raise ValueError(f"the Delta table has the column mapping {mode!r}: expected name or id")
-    found = json.loads(table.schema().to_json())["fields"]
+    described = json.loads(table.schema().to_json())["fields"]
     return [
         _Tensors(field["name"]) if type is None else _read_field(field, type, mode, field["name"])
-        for field, type in zip(found, types, strict=True)
+        for field, type in zip(described, types, strict=True)
     ]
 
 
@@ -147,20 +136,20 @@ def _read_children(kind: Any, type: pa.DataType, mode: str, path: str) -> tuple[
                 "the others with columns= of a function, lambda: table.scan(columns=[...])"
             )
         return ()
-    own = list_children(type)
+    children = list_children(type)
     if kind["type"] == "struct":
         return tuple(
-            _read_field(field, own[i].type, mode, f"{path}.{field['name']}")
+            _read_field(field, children[i].type, mode, f"{path}.{field['name']}")
             for i, field in enumerate(kind["fields"])
         )
     # Items have no names or numbers of their own.
     names = ("elementType",) if kind["type"] == "array" else ("keyType", "valueType")
     return tuple(
         TableField(
-            own[i].name,
-            own[i].type,
-            own[i].name,
-            _read_children(kind[name], own[i].type, mode, path),
+            children[i].name,
+            children[i].type,
+            children[i].name,
+            _read_children(kind[name], children[i].type, mode, path),
         )
         for i, name in enumerate(names)
     )
@@ -208,20 +197,20 @@ def _list_files(table: Any, fields: Sequence[TableField], root: str) -> list[Dat
 
 def _read_path(path: str) -> str:
     """Return a path of the log, below the table."""
-    found = unquote(path)
-    if "://" in path or found.startswith(("/", "\\")):
+    decoded = unquote(path)
+    if "://" in path or decoded.startswith(("/", "\\")):
         raise ValueError(
             f"the Delta table is a shallow clone, whose files are those of another table "
             f"({remove_secrets(path)!r}): give a function that makes a stream, "
             "lambda: table.scan()"
         )
-    if has_step_up(found):
+    if has_step_up(decoded):
         raise ValueError(
             f"the log of the Delta table has {path!r}, which is not below its folder: who wrote it "
             "can name any file that this process may read. If that is meant, write the rows to "
             "another table"
         )
-    return found
+    return decoded
 
 
 def _read_partitions(

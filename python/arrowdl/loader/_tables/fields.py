@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -167,8 +167,3 @@ def _set_field_id(field: pa.Field, name: str, ids: Mapping[str, Any]) -> pa.Fiel
         kind = make(_set_field_id(inner[0], "element", children))
     metadata = {} if number is None else {_FIELD_ID: str(number).encode()}
     return field.with_type(kind).with_metadata(metadata)
-
-
-def with_default(field: TableField, value: Any) -> TableField:
-    """Return a field that has `value` in files without it."""
-    return replace(field, default=value)

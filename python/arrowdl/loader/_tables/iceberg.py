@@ -55,19 +55,19 @@ def open_iceberg(source: Any, request: Request) -> DataFilesSource:
     identity = f"iceberg {scan.table_metadata.table_uuid} {_find_snapshot(scan)}"
     if plan is None:
         tasks = ask("listing the files", partial(_plan, scan))
-        files, place = ask("reading the deletes", partial(_list_files, scan, tasks))
+        files, shown = ask("reading the deletes", partial(_list_files, scan, tasks))
     else:
         files = open_plan(plan, identity, name)
-        place = "" if plan.table is None else plan.table.place
+        shown = "" if plan.table is None else plan.table.place
     opened = TableVersion(
         name,
         identity,
         _read_fields(projected, scan.update(selected_fields=("*",)).projection()),
         files,
-        _make_filesystem(scan.io, place),
+        _make_filesystem(scan.io, shown),
         _read_name_mapping(scan.table_metadata.name_mapping()),
         secrets,
-        place,
+        shown,
     )
     names = [field.name for field in projected.fields]
     schema = opened.make_schema()
@@ -176,7 +176,7 @@ def _list_files(scan: Any, tasks: Sequence[Any]) -> tuple[list[DataFile], str]:
     names = {field.field_id: field.name for field in schema.fields}
     files = []
     where: Any = None
-    place = ""
+    shown = ""
     for task in tasks:
         data = task.file
         if data.file_format.value != "PARQUET":
@@ -186,7 +186,7 @@ def _list_files(scan: Any, tasks: Sequence[Any]) -> tuple[list[DataFile], str]:
             )
         root, path = _locate(scan.io, data.file_path)
         if where is None:
-            where, place = root, _name_place(data.file_path)
+            where, shown = root, _name_place(data.file_path)
         elif where != root:
             raise ValueError(
                 f"the Iceberg table has files in {where!r} and in {root!r}, and a Loader reads "
@@ -194,7 +194,7 @@ def _list_files(scan: Any, tasks: Sequence[Any]) -> tuple[list[DataFile], str]:
             )
         defaults = _read_partition(scan, data, names)
         files.append(DataFile(path, defaults=defaults, deleted=deletes.get(data.file_path)))
-    return files, place
+    return files, shown
 
 
 def _read_partition(scan: Any, data: Any, names: Mapping[int, str]) -> dict[str, Any]:
@@ -232,13 +232,13 @@ def _name_place(location: str) -> str:
     return f"{scheme}://{login.partition(':')[0]}{at}{host}"  # of Azure, the container is a login
 
 
-def _make_filesystem(io: Any, place: str) -> Any:
-    """Make the file system of the files at `place`; the local one if there are none."""
+def _make_filesystem(io: Any, origin: str) -> Any:
+    """Make the file system of the files at `origin`; the local one if there are none."""
     import pyarrow.fs as fs
 
-    if place in ("", "file"):
+    if origin in ("", "file"):
         return fs.LocalFileSystem()
-    root, _ = _locate(io, place)
+    root, _ = _locate(io, origin)
     if not hasattr(io, "parse_location"):
         return fs.PyFileSystem(fs.FSSpecHandler(io.get_fs(root[0])))
     filesystem = io.fs_by_scheme(*root)

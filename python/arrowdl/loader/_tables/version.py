@@ -55,10 +55,7 @@ class TableVersion:
 
 
 def open_plan(plan: FilePlan, identity: str, name: str) -> list[DataFile]:
-    """Return the files of a plan of a version.
-
-    Raises ValueError if the plan is of another version, of something else, or damaged.
-    """
+    """Return the files of a plan of a version."""
     plan.check_source(identity, name)
     assert plan.table is not None
     try:
@@ -100,8 +97,10 @@ def unpack_files(data: bytes, paths: Sequence[str]) -> list[DataFile]:
     if table.num_rows != len(paths):
         raise ValueError(f"it has {len(paths)} files, and what is known of {table.num_rows}")
     schemas: dict[bytes, pa.Schema] = {}
-    constants, found = (_unpack_values(own, table) for own in ("constants", "defaults"))
-    defaults = [{name: own if own.is_valid else None for name, own in of.items()} for of in found]
+    constants, found = (_unpack_values(column, table) for column in ("constants", "defaults"))
+    defaults = [
+        {name: column if column.is_valid else None for name, column in of.items()} for of in found
+    ]
     files = []
     for i, path in enumerate(paths):
         stored, deleted = table["schema"][i].as_py(), table["deleted"][i].values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._checks import require_bool, require_int
@@ -23,7 +24,8 @@ _MOST_IDS = 2**31 - 1  # of lists with offsets of 32 bits
 class Tokenize:
     """Tokenize a column of text, for ``Loader(transform_arrow={"text": Tokenize(tokenizer)})``.
 
-    Rows become lists of ids, int32. The Loader pads them, or does not, as `ragged` says:
+    Rows become lists of ids, int32. `Pack`, `Tokens` and `Buckets` that name the column count and
+    pack these. The Loader pads them, or does not, as `ragged` says:
     ``ragged=Padded(pad_id)`` gives padded ids with the length of each row. A null stays null: see
     `nulls` of the Loader.
 
@@ -58,7 +60,7 @@ class Tokenize:
     max_length: int | None = None
     add_special_tokens: bool = True
 
-    returns_new_memory = True
+    returns_new_memory = is_parallel = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tokenizer", read_tokenizer(self.tokenizer))
@@ -95,7 +97,6 @@ class Tokenize:
         ValueError
             A text cannot be tokenized, or the ids of all are too many for one array.
         """
-        import numpy as np
         import pyarrow as pa
 
         texts = unwrap_column(column, "Tokenize", "text")
@@ -105,50 +106,60 @@ class Tokenize:
             raise TypeError(
                 f"arrowdl.Tokenize cannot tokenize a column of {texts.type}: it takes strings"
             )
-        ids, lengths = self._encode(texts)
-        if len(ids) > _MOST_IDS:
-            raise ValueError(
-                f"the texts of a batch have {len(ids)} ids together, and lists of Arrow at most "
-                f"{_MOST_IDS}: give a smaller batch_size"
-            )
-        is_valid: Any = texts.is_valid().to_numpy(zero_copy_only=False)
-        offsets: Any = np.zeros(len(texts) + 1, np.int32)
-        offsets[1:][is_valid] = lengths
-        return pa.ListArray.from_arrays(
-            pa.array(np.cumsum(offsets, dtype=np.int32)),
-            pa.array(np.frombuffer(ids, np.int32)),
-            mask=pa.array(~is_valid) if texts.null_count else None,
-        )
+        try:
+            ids, lengths = self._encode(texts)
+        except MemoryError:
+            raise
+        except Exception:
+            if error := self._find_error(texts):
+                raise error from None
+            raise
+        return _join(texts.is_valid(), ids, lengths)
 
     def _encode(self, texts: pa.Array) -> tuple[array[int], array[int]]:
         """Return the ids of all texts, and the length of each that is not null."""
         ids, lengths = array("i"), array("i")
         adds = self.add_special_tokens
-        try:
-            strings = [text for text in texts.to_pylist() if text is not None]
-            for row in self.tokenizer.encode(strings, self.max_length, adds_special_tokens=adds):
-                ids.fromlist(row)
-                lengths.append(len(row))
-        except MemoryError:
-            raise
-        except Exception:
-            if errors := self._find_errors(texts):
-                raise RowsError(errors) from None
-            raise
+        strings = [text for text in texts.to_pylist() if text is not None]
+        for row in self.tokenizer.encode(strings, self.max_length, adds_special_tokens=adds):
+            ids.fromlist(row)
+            lengths.append(len(row))
         return ids, lengths
 
-    def _find_errors(self, texts: pa.Array) -> dict[int, Exception]:
-        """Return the errors of single rows."""
+    def _find_error(self, texts: pa.Array) -> RowsError | None:
+        """Return the errors of single rows, with the ids of the others."""
+        import pyarrow as pa
+
+        ids, lengths, good = array("i"), array("i"), array("i")
         errors: dict[int, Exception] = {}
         for row in range(len(texts)):
-            if not texts[row].is_valid:
-                continue
             try:
-                self._encode_text(texts[row].as_py())
+                own_ids, own_lengths = self._encode(texts[row : row + 1])
             except Exception as error:
                 errors[row] = ValueError(f"cannot tokenize the text: {describe(error)}")
-        return errors
+            else:
+                ids.extend(own_ids)
+                lengths.extend(own_lengths)
+                good.append(row)
+        valid = texts.is_valid().take(pa.array(good, pa.int32()))
+        return RowsError(errors, partial(_join, valid, ids, lengths)) if errors else None
 
-    def _encode_text(self, text: str) -> list[int]:
-        adds = self.add_special_tokens
-        return next(self.tokenizer.encode([text], self.max_length, adds_special_tokens=adds))
+
+def _join(valid: pa.BooleanArray, ids: array[int], lengths: array[int]) -> pa.ListArray:
+    """Return lists of ids, from all ids and the length of each row that is not null."""
+    import numpy as np
+    import pyarrow as pa
+
+    if len(ids) > _MOST_IDS:
+        raise ValueError(
+            f"the texts of a batch have {len(ids)} ids together, and lists of Arrow at most "
+            f"{_MOST_IDS}: give a smaller batch_size"
+        )
+    is_valid: Any = valid.to_numpy(zero_copy_only=False)
+    offsets: Any = np.zeros(len(is_valid) + 1, np.int32)
+    offsets[1:][is_valid] = lengths
+    return pa.ListArray.from_arrays(
+        pa.array(np.cumsum(offsets, dtype=np.int32)),
+        pa.array(np.frombuffer(ids, np.int32)),
+        mask=None if is_valid.all() else pa.array(~is_valid),
+    )

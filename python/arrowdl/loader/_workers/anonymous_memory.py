@@ -29,9 +29,9 @@ def make_memory(
     Returns a descriptor, which the caller closes. Raises OSError, whose `filename` is `FOLDER` if
     the memory would be there, else None.
     """
-    file, place = _open()
+    file, folder = _open()
     try:
-        with _errors_of(place):
+        with _errors_of(folder):
             _reserve(file, size)
     except BaseException:
         os.close(file)
@@ -46,9 +46,9 @@ def _open() -> tuple[int, str | None]:
         except OSError as error:
             if error.errno not in _REFUSALS:
                 raise
-    place = FOLDER if os.path.isdir(FOLDER) else None
-    with _errors_of(place):
-        return _open_posix(), place
+    folder = FOLDER if os.path.isdir(FOLDER) else None
+    with _errors_of(folder):
+        return _open_posix(), folder
 
 
 def _open_posix() -> int:
@@ -66,11 +66,11 @@ def _open_posix() -> int:
 
 
 @contextmanager
-def _errors_of(place: str | None) -> Iterator[None]:
+def _errors_of(folder: str | None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OSError(error.errno, os.strerror(error.errno or 0), place) from None
+        raise OSError(error.errno, os.strerror(error.errno or 0), folder) from None
 
 
 def _reserve(file: int, size: int) -> None:

@@ -23,15 +23,6 @@ _SIGNALS = {
 )
 
 
-def _describe_signal(number: int) -> tuple[str, str]:
-    """Return the name of a signal and its usual reason."""
-    try:
-        name = signal.Signals(number).name
-    except ValueError:  # a real-time signal
-        name = f"signal {number}"
-    return name, _SIGNALS.get(name, "sent by another process, or by the worker itself")
-
-
 def describe_exit(
     index: int,  # of the worker
     code: int | None,  # its exit code; negative for a signal
@@ -39,7 +30,11 @@ def describe_exit(
 ) -> str:
     """Say why a worker process ended without having been asked to."""
     if code is not None and code < 0:
-        name, meaning = _describe_signal(-code)
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:  # a real-time signal
+            name = f"signal {-code}"
+        meaning = _SIGNALS.get(name, "sent by another process, or by the worker itself")
         return f"worker {index} of the Loader was killed by {name}: {meaning}"
     text = f"worker {index} of the Loader ended with exit code {code}; "
     if has_answered or code != 1:
@@ -55,9 +50,9 @@ def is_of_signal_handler(error: Exception) -> bool:
     handlers = map(signal.getsignal, signal.valid_signals())
     functions = [getattr(handler, "func", handler) for handler in handlers]  # of a partial
     codes = {
-        getattr(own, "__code__", None) or getattr(type(own).__call__, "__code__", None)
-        for own in functions
-        if callable(own)
+        getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+        for function in functions
+        if callable(function)
     }
     frames = (frame for frame, _ in walk_tb(error.__traceback__))
     return any(frame.f_code in codes for frame in frames)

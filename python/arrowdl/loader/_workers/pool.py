@@ -7,6 +7,7 @@ import os
 import pickle
 import weakref
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any
 
 from arrowdl._lifecycle import before_fork, in_forked_child
@@ -37,7 +38,8 @@ class WorkerPool:
                 "start no processes: give the Loader num_workers=0 here, or start this process "
                 "with daemon=False"
             )
-        data = _dump(reader)
+        with advising_sending():
+            data = pickle.dumps(reader)
         self.is_idle = True
         self._next = 0
         self._process = os.getpid()
@@ -55,7 +57,7 @@ class WorkerPool:
 
     def read(
         self,
-        place: dict[str, Any],  # of `Position.to_state`
+        position: dict[str, Any],  # of `Position.to_state`
         rank: int,
         world_size: int,
         turns: range,  # the batches to receive; its end may be more than there are
@@ -68,7 +70,7 @@ class WorkerPool:
         self.is_idle = False
         try:
             for worker in self._workers:
-                worker.read(place, rank, world_size, ahead)
+                worker.read(position, rank, world_size, ahead)
             for turn in turns:
                 message = self._find_worker(turn).receive()
                 if message is None:
@@ -116,20 +118,14 @@ class WorkerPool:
 _pools: set[weakref.ref[WorkerPool]] = set()
 
 
-def _before_fork() -> None:
+def _call_each(method: Callable[[WorkerPool], None]) -> None:
     for reference in list(_pools):
         if pool := reference():
-            pool.before_fork()
+            method(pool)
 
 
-def _after_fork_in_child() -> None:
-    for reference in list(_pools):
-        if pool := reference():
-            pool.after_fork_in_child()
-
-
-before_fork(_before_fork)
-in_forked_child(_after_fork_in_child)
+before_fork(partial(_call_each, WorkerPool.before_fork))
+in_forked_child(partial(_call_each, WorkerPool.after_fork_in_child))
 
 
 def _close(workers: list[Worker], process: int) -> None:
@@ -139,8 +135,3 @@ def _close(workers: list[Worker], process: int) -> None:
         worker.terminate()
     while workers:
         workers.pop().close()
-
-
-def _dump(reader: ShareReader) -> bytes:
-    with advising_sending():
-        return pickle.dumps(reader)

@@ -31,7 +31,7 @@ class ShareReader(Protocol):
     """Reads a worker's share of an epoch; the worker process unpickles it."""
 
     def read_share(
-        self, place: dict[str, Any], rank: int, world_size: int, worker: int, num_workers: int
+        self, position: dict[str, Any], rank: int, world_size: int, worker: int, num_workers: int
     ) -> Iterator[tuple[int, Any, int, Counts, Outcome | None, tuple[float, ...]]]:
         """Yield each batch, after the number of its rows that belong to the rank.
 
@@ -111,13 +111,13 @@ class _Worker:
             self._slots.give_back(returned)
             self._slots.drop(shared)
 
-    def _read(self, place: dict[str, Any], rank: int, world_size: int, ahead: int) -> None:
+    def _read(self, position: dict[str, Any], rank: int, world_size: int, ahead: int) -> None:
         """Send the rest of an epoch, at most `ahead` batches before the consumer."""
         use_one_thread()  # the processes work side by side
         if torch := sys.modules.get("torch"):
             torch.set_num_threads(1)
         self._ahead = self._credit = ahead
-        share = self._reader.read_share(place, rank, world_size, self._index, self._workers)
+        share = self._reader.read_share(position, rank, world_size, self._index, self._workers)
         for valid, batch, rows, padding, outcome, spent in share:
             if os.getpid() != self._process:
                 raise RuntimeError(
@@ -132,10 +132,7 @@ class _Worker:
         _send(self._channel, "end")
 
     def _send_batch(
-        self,
-        tree: Any,
-        counts: tuple[int, int, Counts, tuple[float, ...]],
-        outcome: Outcome | None,
+        self, tree: Any, counts: tuple[int, int, Counts, tuple[float, ...]], outcome: Outcome | None
     ) -> None:
         """Write a batch to shared memory, and send what the consumer needs to read it."""
         layout, leaves = flatten(tree)

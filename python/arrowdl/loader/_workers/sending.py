@@ -34,7 +34,7 @@ def check_sending(source: Source, options: Options) -> None:
         return
     parts: list[Any] = [step.function for step in options.functions.steps]
     parts += [options.functions.transform_arrow, options.report]
-    parts += source.list_given()
+    parts += source.list_user_objects()
     for part in parts:
         with advising_sending():
             ForkingPickler.dumps(part)

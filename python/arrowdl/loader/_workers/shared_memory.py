@@ -139,10 +139,7 @@ class SlotReader:
         # process may have no more descriptors
         descriptor: int | None,
     ) -> _core.DeviceArray:
-        """Return the first `size` bytes of a slot. The array keeps the slot from being reused.
-
-        Raises NoRoomError if this process may have no more descriptors, or map no more memory.
-        """
+        """Return the first `size` bytes of a slot. The array keeps the slot from being reused."""
         memory, address = self._opened.get(number) or self._open(number, size, descriptor)
         self._lent.add(number)
         lease = _Lease(number, memory, self._returned)

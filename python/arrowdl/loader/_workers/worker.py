@@ -44,7 +44,7 @@ class Worker:
 
     def read(
         self,
-        place: dict[str, Any],  # of `Position.to_state`
+        position: dict[str, Any],  # of `Position.to_state`
         rank: int,
         world_size: int,
         ahead: int,
@@ -52,7 +52,7 @@ class Worker:
         """Make it read an epoch, at most `ahead` batches before they are received."""
         self._ahead = ahead
         self.trim()  # batches of the last epoch may have been released since
-        self.send("read", place, rank, world_size, ahead)
+        self.send("read", position, rank, world_size, ahead)
 
     def send(self, *command: Any) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):  # receive() says why
@@ -67,11 +67,7 @@ class Worker:
         return self._channel.is_ready()
 
     def receive(self) -> Message | None:
-        """Return the next batch, or None at the end of the epoch.
-
-        Raises RuntimeError if the process has ended. Raises Exception: what the source or the
-        transform raised in the worker.
-        """
+        """Return the next batch, or None at the end of the epoch."""
         self._is_at_end = False
         while True:
             try:

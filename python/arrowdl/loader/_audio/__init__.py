@@ -1,0 +1,1 @@
+"""Columns of encoded audio as samples."""
