@@ -287,10 +287,10 @@ _FROM_DLPACK = {
 
 def is_of(obj: Any, module: str, *names: str) -> bool:
     """Whether `obj` is an instance of one of `names`, classes of `module` or its submodules."""
-    return any(
-        kind.__name__ in names and f"{kind.__module__}.".startswith(f"{module}.")
-        for kind in type(obj).__mro__
-    )
+    for kind in type(obj).__mro__:
+        if kind.__name__ in names and f"{kind.__module__}.".startswith(f"{module}."):
+            return True
+    return False
 
 
 def name_class(obj: Any) -> str:

@@ -10,7 +10,7 @@ from arrowdl.loader._open.share_plan import open_by_plan
 from arrowdl.loader._open.source import make_request
 from arrowdl.loader._options.options import Options
 from arrowdl.loader._parquet.polars_decoder import import_polars
-from arrowdl.loader._settings.flatten import read_storage
+from arrowdl.loader._settings.storage import Storage
 from arrowdl.loader._skip.tally import check_left_out
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import Source
@@ -18,7 +18,7 @@ from arrowdl.loader._sources.tokenized import tokenize_ahead
 
 
 def open_checked(
-    source: Any, columns: Any, filter: Any, vocabulary: Any, storage: Any, options: Options
+    source: Any, columns: Any, filter: Any, vocabulary: Any, storage: Storage, options: Options
 ) -> tuple[Source, Options, Sequence[Skipped]]:
     """Open a source, and check that `options` can make batches of its rows.
 
@@ -27,7 +27,6 @@ def open_checked(
     the source cannot be read, or lacks a column that the options name; OSError if files cannot be
     opened and are not skipped.
     """
-    storage = read_storage(storage)
     if storage.decoder == "polars":
         import_polars()  # on all ranks alike, before they share a plan
     functions = options.functions

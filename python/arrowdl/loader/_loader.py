@@ -11,7 +11,7 @@ from arrowdl.loader._adapt import AdaptedReader
 from arrowdl.loader._checked import open_checked
 from arrowdl.loader._mix import mix_sources
 from arrowdl.loader._settings.buckets import Buckets
-from arrowdl.loader._settings.flatten import flatten
+from arrowdl.loader._settings.flatten import flatten, read_storage
 from arrowdl.loader._settings.pack import Pack
 from arrowdl.loader._settings.ranks import Ranks
 from arrowdl.loader._settings.report import Report
@@ -183,7 +183,9 @@ class Loader(AdaptedReader):
         progress: bool | Report = False,
         **unknown: Unpack[NoOptions],
     ) -> None:
-        refuse_unknown(unknown, OPTIONS)
+        if unknown:
+            refuse_unknown(unknown, OPTIONS)
+        storage = read_storage(storage)
         options = flatten(
             batch_size=batch_size,
             batching=batching,

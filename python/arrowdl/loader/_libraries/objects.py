@@ -64,10 +64,11 @@ def _to_rows(source: Any) -> pa.Table:
 
 def _project(source: Any, columns: Sequence[str] | None) -> Any:
     """Return a frame with the columns that `columns`, or the paths in it, begin with."""
-    is_polars = is_of(source, "polars", "DataFrame", "LazyFrame")
-    if columns is None or not (is_polars or is_of(source, "pandas", "DataFrame")):
+    if columns is None:
         return source
-
+    is_polars = is_of(source, "polars", "DataFrame", "LazyFrame")
+    if not is_polars and not is_of(source, "pandas", "DataFrame"):
+        return source
     names = list(source.collect_schema().names() if is_polars else source.columns)
     wanted = [any(_begins(name, column) for column in columns) for name in names]
     missing = [c for c in columns if not any(_begins(name, c) for name in names)]

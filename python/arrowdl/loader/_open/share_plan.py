@@ -15,9 +15,10 @@ from arrowdl.loader._sources.request import Request
 
 def open_by_plan(source: Any, request: Request, plan: Any) -> Source:
     """Open a source as ``Storage.plan`` says; `request` has no plan."""
+    if plan is None:
+        return open_source(source, request)
     if plan != "share":
-        file_plan = None if plan is None else read_plan(plan)
-        return open_source(source, replace(request, plan=file_plan))
+        return open_source(source, replace(request, plan=read_plan(plan)))
     check_has_plan(source)  # on all ranks alike, before one of them lists and reads
     return open_shared(lambda shared: open_source(source, replace(request, plan=shared)))
 

@@ -74,12 +74,12 @@ def _refuse(source: Any, request: Request) -> Source:
 KINDS = (
     Kind(_is_files, open_file_objects, takes_filter=True, takes_storage=True),
     Kind(_is_paths, open_paths, True, True, _accept_plan),
+    Kind(is_table, open_table),
     Kind(_is_of("deltalake", "DeltaTable"), open_delta, True, False, _accept_plan),
     Kind(_is_of("pyiceberg.table", "Table", "DataScan"), open_iceberg, True, False, _accept_plan),
     Kind(_is_of("lance", "LanceDataset"), open_lance, True, False, refuse_lance_plan),
     Kind(_is_of("pyarrow._dataset", "Dataset"), open_dataset, True, False, check_dataset_plan),
     Kind(is_on_device, open_on_device),
-    Kind(is_table, open_table),
     Kind(_is_of("datasets", "Dataset"), open_huggingface),
     Kind(is_stream, open_stream),
 )

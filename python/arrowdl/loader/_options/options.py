@@ -106,8 +106,9 @@ class Options:
             )
 
     def _check_sharding(self) -> None:
-        drops = self.skips or self.functions.filters
-        if self.target.sharding is None or self.pad_last or not drops:
+        if self.target.sharding is None or self.pad_last:
+            return
+        if not self.skips and not self.functions.filters:
             return
         what = "on_error='skip'" if self.skips else "filter()"
         raise ValueError(
@@ -166,7 +167,7 @@ class Options:
             "ragged": not self.columns.is_jagged or self.target.framework != "torch",
             "cache": self.storage.cache is not None,
         }
-        return frozenset(name for name, is_given in options.items() if is_given)
+        return frozenset({name for name, is_used in options.items() if is_used})
 
     @property
     def exposes_writable_tensors(self) -> bool:

@@ -35,7 +35,7 @@ def flatten(
     framework: Any,
     progress: Any,
     on_error: Any,
-    storage: Any,
+    storage: Storage,
     writable: Any,
     transform: Any,
     transform_arrow: Any,
@@ -61,7 +61,7 @@ def flatten(
         **_flatten_progress(progress),
         **flatten_errors(on_error),
         # A plan is of the source, and may be large: workers get these options.
-        storage=replace(read_storage(storage), plan=None),
+        storage=storage if storage.plan is None else replace(storage, plan=None),
         **others,
     )
 

@@ -105,15 +105,15 @@ class TableSource(ChunkSource):
     ) -> None:
         self._schema = table.schema
         self._snapshot = snapshot
-        chosen = choose_columns(columns, table.schema)
+        chosen = choose_columns(columns, self._schema)
         selected = table if chosen is None else select_fields(table, chosen)
         self._table = _unify_dictionaries(selected)
         self._dictionaries = Dictionaries()
         self._arrays: list[_core.DeviceArray] = []  # the chunks, made when they are first read
         self._total = table.num_rows
-        is_short = table.num_rows <= _MOST_BLOCK_ROWS
+        is_short = self._total <= _MOST_BLOCK_ROWS
         self.is_small = is_short and self._table.nbytes <= _SMALL_BYTES
-        self._set_units(max(1, table.num_rows))
+        self._set_units(max(1, self._total))
 
     @property
     def column_names(self) -> list[str]:
