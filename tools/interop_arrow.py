@@ -106,11 +106,11 @@ OURS: dict[str, Callable[[], Any]] = {
 
 
 def _make_bfloat16() -> Any:
-    from arrowdl.testing._dlpack_consumer import MadeProducer
-    from arrowdl.testing._made_tensor import MadeTensor, Memory
+    from arrowdl.testing._dlpack_consumer import RawProducer
+    from arrowdl.testing._raw_tensor import Memory, RawTensor
 
     memory = Memory(b"\x80\x3f\x00\x40")
-    return MadeProducer(MadeTensor(memory, (2,), dtype="bfloat16", strides=(1,)))
+    return RawProducer(RawTensor(memory, (2,), dtype="bfloat16", strides=(1,)))
 
 
 PROTOCOLS = (

@@ -16,13 +16,13 @@ import pyarrow as pa
 from arrowdl import testing
 from arrowdl.testing._dlpack_consumer import (
     Consumer,
-    MadeProducer,
+    RawProducer,
     make_for,
     open_consumer,
 )
 from arrowdl.testing._dlpack_consumer_calls import is_view
-from arrowdl.testing._made_tensor import MadeTensor, Memory
 from arrowdl.testing._managed import Exported, shape_of, start_of, strides_of
+from arrowdl.testing._raw_tensor import Memory, RawTensor
 from arrowdl.testing._structs import IS_COPIED, READ_ONLY
 from arrowdl.testing._values import flat, same_values, write_result
 from interop_libraries import TENSORS, TensorLibrary
@@ -373,11 +373,11 @@ def _describe_calls(consumer: Consumer) -> str:
 
 def _import_dtype(consumer: Consumer, dtype: str) -> str:
     values, content = VALUES[dtype]
-    made = MadeTensor(
+    made = RawTensor(
         Memory(content), (1, 2), dtype=dtype, strides=(2, 1), versioned=not consumer.legacy
     )
     made.managed.manager_ctx = made.address
-    result = consumer(MadeProducer(made))
+    result = consumer(RawProducer(made))
     kind = str(_adaptor().evaluate(_adaptor().row.kind, t=result))
     try:
         seen = flat(consumer.read(result))

@@ -321,7 +321,7 @@ def _plain(seen: str) -> str:
     if "was killed by" in seen:
         return "the process crashes"
     text = re.sub(r"0x[0-9a-f]+|\d{6,}", "...", seen)
-    text = re.sub(r"MadeProducer\(.*|ArrowObject.*", "...", text).replace("`", "'")
+    text = re.sub(r"RawProducer\(.*|ArrowObject.*", "...", text).replace("`", "'")
     return f"``{text[:100].strip()}``"
 
 

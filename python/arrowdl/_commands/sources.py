@@ -39,13 +39,13 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 def open_named(names: list[str], kind: str | None) -> Any:
     """Return what a Loader takes for names."""
     kinds = [kind or find_kind(name) for name in names]
-    tables = [(name, found) for name, found in zip(names, kinds, strict=True) if found]
+    tables = [(name, library) for name, library in zip(names, kinds, strict=True) if library]
     if not tables:
         return names
-    name, found = tables[0]
+    name, library = tables[0]
     if len(names) > 1:
         raise ValueError(f"{name!r} is a table: give it alone")
-    return _OPENERS[found](name)
+    return _OPENERS[library](name)
 
 
 def find_kind(name: str) -> str | None:

@@ -49,7 +49,7 @@ class _Batch(NamedTuple):
 
     note: _NoteRows
     device: _core.Device
-    kept: list[_core.DeviceArray]
+    passed: list[_core.DeviceArray]
     read: Callable[[], Any] = tuple
 
 
@@ -133,8 +133,8 @@ class Work:
         columns = self.results.check(result.columns, batch.note.start, batch.note.end)
         target = batch.device if self.output is None else self.output
         copied = _copy_all(columns, target)
-        stream_columns = [part if part.device == target else part.to(target) for part in batch.kept]
-        return _core.make_struct([*self.keep, *copied], [*stream_columns, *copied.values()])
+        passed = [part if part.device == target else part.to(target) for part in batch.passed]
+        return _core.make_struct([*self.keep, *copied], [*passed, *copied.values()])
 
     def make_empty(self) -> _core.DeviceArray:
         """Call the model with a batch without rows; return what a stream of its type has.
@@ -189,9 +189,9 @@ class Opener:
         ran = work.call_model(fed, batches, results)
         results_read = work.join(_read_ahead(ran, token.schema, work.depth), results)
         if (template := work.results.template) is not None:
-            kept = work.select_copied(make_empty(work.source))
+            passed = work.select_copied(make_empty(work.source))
             columns = split(template)
-            schema = _core.make_struct([*work.keep, *columns], [*kept, *columns.values()]).schema
+            schema = _core.make_struct([*work.keep, *columns], [*passed, *columns.values()]).schema
             return _core.read_arrays(results_read, schema, work.output_type)
         first = next(results_read, None)
         if first is None:

@@ -129,4 +129,4 @@ def scale(work: Mapping[Work, float], seconds: float) -> dict[Work, float]:
     """Return the seconds of each work, made less in proportion if all are more than `seconds`."""
     total = sum(work.values())
     factor = min(1.0, seconds / total) if total > 0 else 0.0
-    return {name: factor * own for name, own in work.items()}
+    return {name: factor * part for name, part in work.items()}

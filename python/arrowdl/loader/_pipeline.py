@@ -109,8 +109,8 @@ class Pipeline:
             others, *padding = map(sub, counts, before)
             before = counts
             valid, now = received.valid_rows, list_spent(stats)
-            own, spent = tuple(map(sub, now, spent)), now
-            yield valid, batch, valid + others, (padding[0], padding[1]), received.outcome, own
+            times, spent = tuple(map(sub, now, spent)), now
+            yield valid, batch, valid + others, (padding[0], padding[1]), received.outcome, times
             del batch
         check_read(self.epochs)
 

@@ -58,8 +58,8 @@ class States:
             pipeline = open_pipeline(pipeline.source, options.with_buffer(rows))
         if is_sorted and not _has_steps(pipeline, state):
             # A number of rows that a user gave is that of the windows, too.
-            given = replace(pipeline.options, bucket_rows=None)
-            pipeline = open_pipeline(pipeline.source, given)
+            unbounded = replace(pipeline.options, bucket_rows=None)
+            pipeline = open_pipeline(pipeline.source, unbounded)
         return pipeline
 
     def load(self, state: Mapping[str, Any], cursor: Cursor) -> None:

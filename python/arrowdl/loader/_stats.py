@@ -253,8 +253,8 @@ class Stats:
         parts = {name: time / self.seconds for name, time in self._parts.items() if time}
         shares = ", ".join(f"{name} {share:.0%}" for name, share in parts.items())
         if self.storage_seconds:
-            own, storage = f"source {parts['source']:.0%}", self.storage_seconds / self.seconds
-            shares = shares.replace(own, f"{own} (storage {storage:.0%})")
+            reading, storage = f"source {parts['source']:.0%}", self.storage_seconds / self.seconds
+            shares = shares.replace(reading, f"{reading} (storage {storage:.0%})")
         padding = f", {self.row_padding:.1%} padding" if self.padding_rows else ""
         if self.padding_values:
             padding += f", {self.value_padding:.1%} of padded columns is padding"

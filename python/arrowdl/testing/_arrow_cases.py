@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from arrowdl.testing._made_arrow import MadeArray, MadeSchema
-from arrowdl.testing._made_tensor import Memory
+from arrowdl.testing._raw_arrow import RawArray, RawSchema
+from arrowdl.testing._raw_tensor import Memory
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Column:
     rule: str  # what a wrong value breaks
     types: tuple[str, ...]  # what a consumer has to have, of `TYPES`
     values: list[Any]
-    make: Callable[[], tuple[MadeSchema, MadeArray]]  # makes the schema and the array
+    make: Callable[[], tuple[RawSchema, RawArray]]  # makes the schema and the array
 
     @property
     def is_common(self) -> bool:
@@ -42,113 +42,111 @@ def ints(values: Sequence[int]) -> Memory:
 
 def primitive(
     format: str, code: str, values: Sequence[Any], **fields: Any
-) -> tuple[MadeSchema, MadeArray]:
+) -> tuple[RawSchema, RawArray]:
     """Without nulls: all of `values` are in the buffer, the rows begin at `offset`."""
     offset = fields.get("offset", 0)
     data = Memory.of(code, values) if values else None
-    return MadeSchema(format), MadeArray(len(values) - offset, [None, data], **fields)
+    return RawSchema(format), RawArray(len(values) - offset, [None, data], **fields)
 
 
-def _late_numbers() -> tuple[MadeSchema, MadeArray]:
+def _late_numbers() -> tuple[RawSchema, RawArray]:
     return primitive("i", "i", [9, 9, 1, 2, 3], offset=2)
 
 
-def _uncounted() -> tuple[MadeSchema, MadeArray]:
-    return MadeSchema("i"), MadeArray(3, [bits([1, 1, 1]), ints([1, 2, 3])], null_count=-1)
+def _uncounted() -> tuple[RawSchema, RawArray]:
+    return RawSchema("i"), RawArray(3, [bits([1, 1, 1]), ints([1, 2, 3])], null_count=-1)
 
 
-def _without_data(
-    format: str, rows: int, *buffers: list[int] | None
-) -> tuple[MadeSchema, MadeArray]:
+def _without_data(format: str, rows: int, *buffers: list[int] | None) -> tuple[RawSchema, RawArray]:
     parts = [None if values is None else ints(values) for values in buffers]
-    return MadeSchema(format), MadeArray(rows, [None, *parts])
+    return RawSchema(format), RawArray(rows, [None, *parts])
 
 
-def _nullable(null_count: int = 2, offset: int = 0) -> tuple[MadeSchema, MadeArray]:
+def _nullable(null_count: int = 2, offset: int = 0) -> tuple[RawSchema, RawArray]:
     """Rows 1, None, 3, None, 5; with an offset of 3, three rows more in front of them."""
     front = [True, False, True][:offset]
     valid = bits([*front, True, False, True, False, True])
     data = ints([*range(-offset, 0), 1, 77, 3, 77, 5])
-    return MadeSchema("i"), MadeArray(5, [valid, data], null_count=null_count, offset=offset)
+    return RawSchema("i"), RawArray(5, [valid, data], null_count=null_count, offset=offset)
 
 
-def _booleans(offset: int = 0) -> tuple[MadeSchema, MadeArray]:
+def _booleans(offset: int = 0) -> tuple[RawSchema, RawArray]:
     front = [False, True, False][:offset]
     data = bits([*front, True, False, True, True])
-    return MadeSchema("b"), MadeArray(4, [None, data], offset=offset)
+    return RawSchema("b"), RawArray(4, [None, data], offset=offset)
 
 
-def _strings(format: str, offset: int = 0) -> tuple[MadeSchema, MadeArray]:
+def _strings(format: str, offset: int = 0) -> tuple[RawSchema, RawArray]:
     code = "i" if format in "uz" else "q"
     offsets = Memory.of(code, [0, 2, 3, 3, 6])
-    return MadeSchema(format), MadeArray(
+    return RawSchema(format), RawArray(
         4 - offset, [None, offsets, Memory(b"abcxyz")], offset=offset
     )
 
 
-def _nulls_of_strings() -> tuple[MadeSchema, MadeArray]:
+def _nulls_of_strings() -> tuple[RawSchema, RawArray]:
     offsets, data = ints([0, 2, 2, 3]), Memory(b"abc")
-    return MadeSchema("u"), MadeArray(3, [bits([1, 0, 1]), offsets, data], null_count=1)
+    return RawSchema("u"), RawArray(3, [bits([1, 0, 1]), offsets, data], null_count=1)
 
 
-def _string_views() -> tuple[MadeSchema, MadeArray]:
+def _string_views() -> tuple[RawSchema, RawArray]:
     long = _LONG.encode()
     short = struct.pack("=i12s", 2, b"ab")
     view = struct.pack("=i4sii", len(long), long[:4], 0, 0)
     sizes = Memory.of("q", [len(long)])
-    return MadeSchema("vu"), MadeArray(2, [None, Memory(short + view), Memory(long), sizes])
+    return RawSchema("vu"), RawArray(2, [None, Memory(short + view), Memory(long), sizes])
 
 
-def _list(offset: int = 0, child_offset: int = 0) -> tuple[MadeSchema, MadeArray]:
-    child = MadeArray(6 - child_offset, [None, ints([0, 1, 2, 3, 4, 5])], offset=child_offset)
+def _list(offset: int = 0, child_offset: int = 0) -> tuple[RawSchema, RawArray]:
+    child = RawArray(6 - child_offset, [None, ints([0, 1, 2, 3, 4, 5])], offset=child_offset)
     offsets = ints([0, 2, 2, 5])
-    array = MadeArray(3 - offset, [None, offsets], offset=offset, children=[child])
-    return MadeSchema("+l", children=[MadeSchema("i", "item")]), array
+    array = RawArray(3 - offset, [None, offsets], offset=offset, children=[child])
+    return RawSchema("+l", children=[RawSchema("i", "item")]), array
 
 
-def _fixed_list(offset: int = 0, child_offset: int = 0) -> tuple[MadeSchema, MadeArray]:
+def _fixed_list(offset: int = 0, child_offset: int = 0) -> tuple[RawSchema, RawArray]:
     values = [0] * child_offset + [1, 2, 3, 4, 5, 6]
-    child = MadeArray(6, [None, ints(values)], offset=child_offset)
-    array = MadeArray(3 - offset, [None], offset=offset, children=[child])
-    return MadeSchema("+w:2", children=[MadeSchema("i", "item")]), array
+    child = RawArray(6, [None, ints(values)], offset=child_offset)
+    array = RawArray(3 - offset, [None], offset=offset, children=[child])
+    return RawSchema("+w:2", children=[RawSchema("i", "item")]), array
 
 
-def _fixed_list_with_nulls_below() -> tuple[MadeSchema, MadeArray]:
-    child = MadeArray(4, [bits([1, 0, 1, 1]), ints([1, 77, 3, 4])], null_count=1)
-    array = MadeArray(2, [None], children=[child])
-    return MadeSchema("+w:2", children=[MadeSchema("i", "item")]), array
+def _fixed_list_with_nulls_below() -> tuple[RawSchema, RawArray]:
+    child = RawArray(4, [bits([1, 0, 1, 1]), ints([1, 77, 3, 4])], null_count=1)
+    array = RawArray(2, [None], children=[child])
+    return RawSchema("+w:2", children=[RawSchema("i", "item")]), array
 
 
-def _struct(offset: int = 0, child_offset: int = 0) -> tuple[MadeSchema, MadeArray]:
-    x = MadeArray(3, [None, ints([0] * child_offset + [1, 2, 3])], offset=child_offset)
-    y = MadeArray(3, [None, bits([1, 0, 1])])
-    array = MadeArray(3 - offset, [None], offset=offset, children=[x, y])
-    fields = [MadeSchema("i", "x"), MadeSchema("b", "y")]
-    return MadeSchema("+s", children=fields), array
+def _struct(offset: int = 0, child_offset: int = 0) -> tuple[RawSchema, RawArray]:
+    x = RawArray(3, [None, ints([0] * child_offset + [1, 2, 3])], offset=child_offset)
+    y = RawArray(3, [None, bits([1, 0, 1])])
+    array = RawArray(3 - offset, [None], offset=offset, children=[x, y])
+    fields = [RawSchema("i", "x"), RawSchema("b", "y")]
+    return RawSchema("+s", children=fields), array
 
 
-def _null_structs() -> tuple[MadeSchema, MadeArray]:
-    x = MadeArray(3, [None, ints([1, 2, 3])])
-    array = MadeArray(3, [bits([1, 0, 1])], null_count=1, children=[x])
-    return MadeSchema("+s", children=[MadeSchema("i", "x")]), array
+def _null_structs() -> tuple[RawSchema, RawArray]:
+    x = RawArray(3, [None, ints([1, 2, 3])])
+    array = RawArray(3, [bits([1, 0, 1])], null_count=1, children=[x])
+    return RawSchema("+s", children=[RawSchema("i", "x")]), array
 
 
-def _dictionary(offset: int = 0) -> tuple[MadeSchema, MadeArray]:
-    words = MadeArray(2, [None, ints([0, 1, 3]), Memory(b"abb")])
+def _dictionary(offset: int = 0) -> tuple[RawSchema, RawArray]:
+    words = RawArray(2, [None, ints([0, 1, 3]), Memory(b"abb")])
     indices = Memory.of("b", [1, 0, 1, 0])
-    array = MadeArray(4 - offset, [None, indices], offset=offset, dictionary=words)
-    return MadeSchema("c", dictionary=MadeSchema("u")), array
+    array = RawArray(4 - offset, [None, indices], offset=offset, dictionary=words)
+    return RawSchema("c", dictionary=RawSchema("u")), array
 
 
-def _run_ends() -> tuple[MadeSchema, MadeArray]:
-    ends, values = MadeArray(2, [None, ints([2, 5])]), MadeArray(2, [None, ints([7, 8])])
-    fields = [MadeSchema("i", "run_ends", flags=0), MadeSchema("i", "values")]
-    return MadeSchema("+r", children=fields), MadeArray(5, [], children=[ends, values])
+def _run_ends() -> tuple[RawSchema, RawArray]:
+    ends, values = RawArray(2, [None, ints([2, 5])]), RawArray(2, [None, ints([7, 8])])
+    fields = [RawSchema("i", "run_ends", flags=0), RawSchema("i", "values")]
+    return RawSchema("+r", children=fields), RawArray(5, [], children=[ends, values])
 
 
-def _empty_list() -> tuple[MadeSchema, MadeArray]:
-    array = MadeArray(0, [None, ints([0])], children=[MadeArray(0, [None, None])])
-    return MadeSchema("+l", children=[MadeSchema("i", "item")]), array
+def _empty_list() -> tuple[RawSchema, RawArray]:
+    array = RawArray(0, [None, ints([0])], children=[RawArray(0, [None, None])])
+    return RawSchema("+l", children=[RawSchema("i", "item")]), array
 
 
 _NUMBERS: tuple[str, ...] = (

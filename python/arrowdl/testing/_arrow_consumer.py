@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from arrowdl.testing._arrow_cases import TYPES, primitive
 from arrowdl.testing._exported_arrow import STREAMS
-from arrowdl.testing._made_arrow import MadeArray, MadeDeviceArray, MadeSchema, MadeStream
+from arrowdl.testing._raw_arrow import RawArray, RawDeviceArray, RawSchema, RawStream
 from arrowdl.testing._run import find_target, forget_frames, quote
 from arrowdl.testing._values import read_result
 
@@ -61,12 +61,12 @@ class ArrowObject:
 
 class ArrayObject(ArrowObject):
     def __init__(
-        self, protocol: Protocol, schema: MadeSchema, array: MadeArray, device: Any = None
+        self, protocol: Protocol, schema: RawSchema, array: RawArray, device: Any = None
     ) -> None:
         super().__init__(protocol)
         self.schema, self.array = schema, array
         is_device = protocol == "device_array"
-        self._moved = MadeDeviceArray(array, device or (1, -1)) if is_device else None
+        self._moved = RawDeviceArray(array, device or (1, -1)) if is_device else None
 
     def export(self) -> Any:
         return self.schema.capsule(), (self._moved or self.array).capsule()
@@ -90,15 +90,15 @@ class StreamObject(ArrowObject):
     def __init__(
         self,
         protocol: Protocol,
-        schema: Callable[[], MadeSchema],
-        arrays: list[MadeArray],
+        schema: Callable[[], RawSchema],
+        arrays: list[RawArray],
         device: Any = None,
         error: str | None = None,
     ) -> None:
         super().__init__(protocol)
         is_device = protocol == "device_stream"
         on = (device or (1, -1)) if is_device else None
-        self.stream = MadeStream(schema, arrays, device=on, error=error)
+        self.stream = RawStream(schema, arrays, device=on, error=error)
 
     def export(self) -> Any:
         return self.stream.capsule()
@@ -121,31 +121,30 @@ class Consumer:
     tables: bool
     read: Callable[[Any], Any]
     types: frozenset[str] | None = None
-    made: list[ArrowObject] = field(default_factory=list)
 
     @property
     def is_stream(self) -> bool:
         return f"__arrow_c_{self.protocol}__" in STREAMS
 
-    def offer(self, make: Callable[[], tuple[MadeSchema, MadeArray]], **options: Any) -> Any:
+    def offer(self, make: Callable[[], tuple[RawSchema, RawArray]], **options: Any) -> Any:
         """An object that exports one array, in a struct if the consumer takes tables."""
         schema, array = self.wrap(*make())
         if not self.is_stream:
             return ArrayObject(self.protocol, schema, array, **options)
         held = [schema]
 
-        def next_schema() -> MadeSchema:
+        def next_schema() -> RawSchema:
             return held.pop() if held else self.wrap(*make())[0]
 
         return StreamObject(self.protocol, next_schema, [array], **options)
 
-    def wrap(self, schema: MadeSchema, array: MadeArray) -> tuple[MadeSchema, MadeArray]:
+    def wrap(self, schema: RawSchema, array: RawArray) -> tuple[RawSchema, RawArray]:
         """Make a column of a struct, if the consumer takes tables."""
         if not self.tables:
             return schema, array
         schema.struct.name = _FIELD.encode()
-        rows = MadeArray(array.struct.length, [None], children=[array])
-        return MadeSchema("+s", children=[schema], flags=0), rows
+        rows = RawArray(array.struct.length, [None], children=[array])
+        return RawSchema("+s", children=[schema], flags=0), rows
 
     def attempt(self, sample: ArrowObject) -> Any:
         """What the consumer makes, or the exception that it raises."""
@@ -209,5 +208,5 @@ def try_to(sample: ArrowObject, call: Callable[[], Any]) -> Any:
     return forget_frames(raised) if isinstance(raised, Exception) else Panic(quote(raised))
 
 
-def numbers() -> tuple[MadeSchema, MadeArray]:
+def numbers() -> tuple[RawSchema, RawArray]:
     return primitive("i", "i", [1, 2, 3])

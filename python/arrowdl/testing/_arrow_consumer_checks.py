@@ -16,8 +16,8 @@ from arrowdl.testing._arrow_consumer import (
     try_to,
 )
 from arrowdl.testing._capsules import rename_capsule
-from arrowdl.testing._made_arrow import MadeArray, MadeSchema
 from arrowdl.testing._managed import on_threads
+from arrowdl.testing._raw_arrow import RawArray, RawSchema
 from arrowdl.testing._report import Recorder
 from arrowdl.testing._run import Case, outcome, quote, skip_where
 from arrowdl.testing._structs import EXT_DEV
@@ -106,9 +106,9 @@ def _lifecycle(consumer: Consumer, to: Recorder) -> None:
     expect_released(sample, to)
 
 
-def _structs() -> tuple[MadeSchema, MadeArray]:
-    x = MadeArray(3, [None, ints([1, 2, 3])])
-    return MadeSchema("+s", children=[MadeSchema("i", "x")]), MadeArray(3, [None], children=[x])
+def _structs() -> tuple[RawSchema, RawArray]:
+    x = RawArray(3, [None, ints([1, 2, 3])])
+    return RawSchema("+s", children=[RawSchema("i", "x")]), RawArray(3, [None], children=[x])
 
 
 def expect_released(sample: Any, to: Recorder, rule: str = "from-arrow-releases") -> None:
@@ -145,7 +145,7 @@ def _drop_on_thread(consumer: Consumer, to: Recorder) -> None:
 
 
 def _refused(consumer: Consumer, to: Recorder) -> None:
-    sample = consumer.offer(lambda: (MadeSchema("?"), MadeArray(3, [None, ints([1, 2, 3])])))
+    sample = consumer.offer(lambda: (RawSchema("?"), RawArray(3, [None, ints([1, 2, 3])])))
     seen = consumer.read_from(sample)
     to.expect(isinstance(seen, Exception), 'the format "?" is imported')
     sample.capsules.clear()
@@ -248,8 +248,8 @@ def _device(consumer: Consumer, to: Recorder) -> None:
         to.skip("the consumer takes no device arrays")
         return
 
-    def elsewhere() -> tuple[MadeSchema, MadeArray]:
-        return MadeSchema("i"), MadeArray(3, [None, 0xDEAD0000])
+    def elsewhere() -> tuple[RawSchema, RawArray]:
+        return RawSchema("i"), RawArray(3, [None, 0xDEAD0000])
 
     result = consumer.read_from(consumer.offer(elsewhere, device=(EXT_DEV, 0)))
     to.expect(isinstance(result, Exception), "memory of ARROW_DEVICE_EXT_DEV is read")

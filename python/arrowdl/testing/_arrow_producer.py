@@ -82,9 +82,9 @@ def each_method(run: RunMethod) -> Run:
 
 
 def _run_each(
-    run: RunMethod, known: dict[str, str], what: str, producer: ArrowProducer, to: Recorder
+    run: RunMethod, method_names: dict[str, str], what: str, producer: ArrowProducer, to: Recorder
 ) -> None:
-    methods = producer.methods(known)
+    methods = producer.methods(method_names)
     if not methods:
         to.skip(f"the object exports no {what}")
     for method in methods:

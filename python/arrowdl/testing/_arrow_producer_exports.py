@@ -19,7 +19,7 @@ from arrowdl.testing._exported_arrow import (
     StreamReader,
     release_struct,
 )
-from arrowdl.testing._made_arrow import MadeSchema
+from arrowdl.testing._raw_arrow import RawSchema
 from arrowdl.testing._report import Recorder
 from arrowdl.testing._run import Case, quote
 from arrowdl.testing._structs import CPU
@@ -29,13 +29,13 @@ _DEVICE_TYPES = frozenset(map(int, DeviceType))
 
 
 def _methods(producer: ArrowProducer, to: Recorder) -> None:
-    found = producer.methods({**ARRAYS, **STREAMS})
+    export_methods = producer.methods({**ARRAYS, **STREAMS})
     # What a function makes is meant to be data; a type or a schema is passed as it is.
-    if not found and not producer.is_factory and hasattr(producer.make(), SCHEMA):
+    if not export_methods and not producer.is_factory and hasattr(producer.make(), SCHEMA):
         to.skip("the object exports a schema only")
         return
-    to.expect(bool(found), "no method that exports data")
-    for method in found:
+    to.expect(bool(export_methods), "no method that exports data")
+    for method in export_methods:
         name = {**ARRAYS, **STREAMS}[method]
         result = producer.call(method)
         parts = result if method in ARRAYS else (result,)
@@ -79,7 +79,7 @@ def _request(producer: ArrowProducer, method: str, to: Recorder) -> None:
 
 def _incompatible_request(producer: ArrowProducer, method: str, to: Recorder) -> None:
     """A struct of three fields with names of its own, for whatever the data are."""
-    wanted = MadeSchema("+s", children=[MadeSchema("i", f"no such field {n}") for n in range(3)])
+    wanted = RawSchema("+s", children=[RawSchema("i", f"no such field {n}") for n in range(3)])
     capsule = wanted.capsule()
     refused = False
     try:

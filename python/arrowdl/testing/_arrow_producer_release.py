@@ -136,16 +136,16 @@ def _release_thread(producer: ArrowProducer, method: str, to: Recorder) -> None:
 
 
 def _references(producer: ArrowProducer, method: str, to: Recorder) -> None:
-    kept = producer.make()
-    getattr(kept, method)()
+    source = producer.make()
+    getattr(source, method)()
 
     def export() -> None:
-        schema, array = getattr(kept, method)()
+        schema, array = getattr(source, method)()
         Held(schema, "arrow_schema").release()
         Held(array, ARRAYS[method]).release()
 
-    expect_no_growth("arrow-releases-data", to, kept, export)
-    expect_end("arrow-releases-data", to, producer.make, lambda made: getattr(made, method)())
+    expect_no_growth("arrow-releases-data", to, source, export)
+    expect_end("arrow-releases-data", to, producer.make, lambda source: getattr(source, method)())
 
 
 def _lifetime(producer: ArrowProducer, method: str, to: Recorder) -> None:

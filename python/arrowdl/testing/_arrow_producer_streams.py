@@ -93,23 +93,23 @@ def _read_schema(reader: StreamReader, to: Recorder) -> Any:
 def _read_arrays(reader: StreamReader, to: Recorder) -> list[Any] | None:
     arrays: list[Any] = []
     while True:
-        status, made = reader.get_next()
+        status, next_array = reader.get_next()
         if not to.expect(status == 0, f"get_next returns {status}", rule="arrow-stream-next"):
             for array in arrays:
                 release_struct(array_of(array))
             return None
-        if not array_of(made).release:
+        if not array_of(next_array).release:
             break
-        arrays.append(made)
+        arrays.append(next_array)
     for _ in range(2):
-        status, made = reader.get_next()
+        status, next_array = reader.get_next()
         to.prefer(
-            status == 0 and not array_of(made).release,
+            status == 0 and not array_of(next_array).release,
             f"after the end get_next returns {status}"
-            + (" and an array" if array_of(made).release else ""),
+            + (" and an array" if array_of(next_array).release else ""),
             rule="arrow-stream-end",
         )
-        release_struct(array_of(made))
+        release_struct(array_of(next_array))
     return arrays
 
 

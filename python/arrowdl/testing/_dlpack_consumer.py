@@ -9,8 +9,8 @@ from math import prod
 from typing import Any
 
 from arrowdl.testing._capsules import capsule_name, rename_capsule
-from arrowdl.testing._made_tensor import CODES, MadeTensor, Memory
 from arrowdl.testing._managed import row_major
+from arrowdl.testing._raw_tensor import CODES, Memory, RawTensor
 from arrowdl.testing._run import find_target, forget_frames
 from arrowdl.testing._structs import CPU
 from arrowdl.testing._values import read_result, write_result
@@ -21,17 +21,17 @@ DTYPES |= {"float16": "e", "float32": "f", "float64": "d"}
 
 
 @dataclass
-class MadeProducer:
-    """An object with `__dlpack__` over a `MadeTensor`, which remembers how it was asked.
+class RawProducer:
+    """An object with `__dlpack__` over a `RawTensor`, which remembers how it was asked.
 
     It holds its capsules, so that each is deleted when no exception is pending.
     """
 
-    made: MadeTensor
+    raw: RawTensor
     device: Any = (CPU, 0)
     keywords: frozenset[str] = frozenset({"stream", "max_version", "dl_device", "copy"})
     raises: Exception | None = None
-    capsule_of: Callable[[MadeTensor], Any] = MadeTensor.capsule
+    capsule_of: Callable[[RawTensor], Any] = RawTensor.capsule
     asked: list[dict[str, Any]] = field(default_factory=list)
     capsules: list[Any] = field(default_factory=list)
 
@@ -47,7 +47,7 @@ class MadeProducer:
         for capsule in self.capsules:  # of a call before: one capsule owns the tensor
             if not capsule_name(capsule).startswith("used_"):
                 rename_capsule(capsule, f"used_{capsule_name(capsule)}")
-        self.capsules.append(self.capsule_of(self.made))
+        self.capsules.append(self.capsule_of(self.raw))
         return self.capsules[-1]
 
     def __dlpack_device__(self) -> Any:
@@ -70,22 +70,22 @@ class Consumer:
     @functools.cached_property
     def legacy(self) -> bool:
         """Whether it reads legacy capsules only, as far as is known; asked for inside of cases."""
-        probe = MadeProducer(make("int32", (2,)))
+        probe = RawProducer(make("int32", (2,)))
         self.attempt(probe)
         return not any("max_version" in options for options in probe.asked)
 
-    def __call__(self, producer: MadeProducer, **options: Any) -> Any:
+    def __call__(self, producer: RawProducer, **options: Any) -> Any:
         """Import from `producer`, as a capsule if the consumer takes those."""
         source = producer.__dlpack__() if self.raw_capsules else producer
         try:
             return self.consume(source, **options)
         except SystemError as error:
             # A deleter written in Python ran while an exception was pending, and lost it.
-            if producer.made.pending is not None:
-                raise producer.made.pending from error
+            if producer.raw.pending is not None:
+                raise producer.raw.pending from error
             raise
 
-    def attempt(self, producer: MadeProducer, **options: Any) -> Any:
+    def attempt(self, producer: RawProducer, **options: Any) -> Any:
         """What the consumer makes, or the exception that it raises."""
         try:
             return self(producer, **options)
@@ -109,7 +109,7 @@ def make(
     values: Sequence[Any] | None = None,
     shift: int = 0,
     **fields: Any,
-) -> MadeTensor:
+) -> RawTensor:
     """A tensor that holds 1, 2, 3... (or `values`) in memory order, strides filled in."""
     count = prod(shape)
     held = list(range(1, count + 1)) if values is None else list(values)
@@ -117,7 +117,7 @@ def make(
         held = [value % 2 == 1 for value in held]
     data = Memory.of(DTYPES[dtype], held, shift) if held else None
     fields.setdefault("strides", row_major(shape))
-    tensor = MadeTensor(data, shape, **{"dtype": dtype, **fields})
+    tensor = RawTensor(data, shape, **{"dtype": dtype, **fields})
     tensor.managed.manager_ctx = tensor.address  # NULL is a case of its own
     return tensor
 
@@ -126,18 +126,18 @@ def expected(dtype: str, count: int) -> list[Any]:
     return [value % 2 == 1 if dtype == "bool" else value for value in range(1, count + 1)]
 
 
-def make_for(consumer: Consumer, *arguments: Any, **fields: Any) -> MadeProducer:
+def make_for(consumer: Consumer, *arguments: Any, **fields: Any) -> RawProducer:
     """A producer of the capsules that the consumer reads."""
     fields.setdefault("versioned", not consumer.legacy)
-    return MadeProducer(make(*arguments, **fields))
+    return RawProducer(make(*arguments, **fields))
 
 
 def vector_for(
     consumer: Consumer, data: Any, length: int, dtype: Any, device: tuple[int, int] = (CPU, 0)
-) -> MadeProducer:
+) -> RawProducer:
     """A producer of one row of elements, of any type, in the memory of any device."""
     fields: dict[str, Any] = {"strides": (1,), "versioned": not consumer.legacy}
-    return MadeProducer(MadeTensor(data, (length,), dtype=dtype, device=device, **fields), device)
+    return RawProducer(RawTensor(data, (length,), dtype=dtype, device=device, **fields), device)
 
 
 _REFUSALS = (BufferError, NotImplementedError, TypeError, ValueError)

@@ -10,15 +10,15 @@ from typing import Any
 from arrowdl.testing._capsules import capsule_name, rename_capsule
 from arrowdl.testing._dlpack_consumer import (
     Consumer,
-    MadeProducer,
     OnlyDevice,
+    RawProducer,
     make,
     make_for,
     refuses_plain,
     vector_for,
 )
-from arrowdl.testing._made_tensor import MadeTensor, Memory
 from arrowdl.testing._managed import on_threads
+from arrowdl.testing._raw_tensor import Memory, RawTensor
 from arrowdl.testing._report import Recorder
 from arrowdl.testing._run import Case, outcome, quote, skip_where
 from arrowdl.testing._structs import CPU, EXT_DEV, READ_ONLY
@@ -28,7 +28,7 @@ from arrowdl.testing._values import flat
 def _lifecycle(consumer: Consumer, to: Recorder) -> None:
     """The capsule outlives the import: what happens to it can be seen."""
     producer = make_for(consumer, "float32", (4, 16))
-    tensor = producer.made
+    tensor = producer.raw
     result = consumer(producer)
     name = capsule_name(producer.capsules[-1])
     to.expect(
@@ -56,7 +56,7 @@ def _lifecycle(consumer: Consumer, to: Recorder) -> None:
     expect_released(tensor, to)
 
 
-def is_view(consumer: Consumer, tensor: MadeTensor, result: Any) -> bool:
+def is_view(consumer: Consumer, tensor: RawTensor, result: Any) -> bool:
     """Whether a change of the memory shows in the result."""
     if not isinstance(tensor.data, Memory):
         return False
@@ -68,7 +68,7 @@ def is_view(consumer: Consumer, tensor: MadeTensor, result: Any) -> bool:
         tensor.data.write(before)
 
 
-def expect_released(tensor: MadeTensor, to: Recorder, rule: str = "from-dlpack-releases") -> None:
+def expect_released(tensor: RawTensor, to: Recorder, rule: str = "from-dlpack-releases") -> None:
     to.expect(tensor.released == 1, f"the deleter was called {tensor.released} times", rule=rule)
 
 
@@ -79,7 +79,7 @@ def _both_kinds(consumer: Consumer, to: Recorder) -> None:
             to.skip("legacy capsules only", rule="from-dlpack-max-version")
             continue
         with to.trying("versioned" if versioned else "legacy"):
-            producer = MadeProducer(make("int32", (3,), versioned=versioned))
+            producer = RawProducer(make("int32", (3,), versioned=versioned))
             result = consumer.attempt(producer)
             if isinstance(result, Exception):
                 to.expect(
@@ -91,17 +91,17 @@ def _both_kinds(consumer: Consumer, to: Recorder) -> None:
             del result
             producer.capsules.clear()
             gc.collect()
-            expect_released(producer.made, to)
+            expect_released(producer.raw, to)
 
 
 def _other_capsule(name: str, what: str, consumer: Consumer, to: Recorder) -> None:
-    def capsule_of(tensor: MadeTensor) -> Any:
+    def capsule_of(tensor: RawTensor) -> Any:
         capsule = tensor.capsule()
         rename_capsule(capsule, name.format(capsule_name(capsule)))
         return capsule
 
     tensor = make("int32", (3,), versioned=not consumer.legacy)
-    producer = MadeProducer(tensor, capsule_of=capsule_of)
+    producer = RawProducer(tensor, capsule_of=capsule_of)
     result = consumer.attempt(producer)
     to.expect(isinstance(result, Exception), f"{what} is imported")
     del result
@@ -132,12 +132,12 @@ def _null_deleter(consumer: Consumer, to: Recorder) -> None:
 
 def _null_context(consumer: Consumer, to: Recorder) -> None:
     producer = make_for(consumer, "int32", (3,))
-    producer.made.managed.manager_ctx = None
+    producer.raw.managed.manager_ctx = None
     result = consumer.attempt(producer)
     del result
     producer.capsules.clear()
     gc.collect()
-    expect_released(producer.made, to, "from-dlpack-null-context")
+    expect_released(producer.raw, to, "from-dlpack-null-context")
 
 
 def _drop_on_thread(consumer: Consumer, to: Recorder) -> None:
@@ -146,7 +146,7 @@ def _drop_on_thread(consumer: Consumer, to: Recorder) -> None:
     producer.capsules.clear()
     on_threads(1, held.clear)
     gc.collect()
-    expect_released(producer.made, to, "from-dlpack-thread")
+    expect_released(producer.raw, to, "from-dlpack-thread")
 
 
 def _refused(consumer: Consumer, to: Recorder) -> None:
@@ -158,7 +158,7 @@ def _refused(consumer: Consumer, to: Recorder) -> None:
     for name, (dtype, device) in refusable.items():
         with to.trying(name):
             producer = vector_for(consumer, Memory(bytes(64)), 3, dtype, device)
-            tensor = producer.made
+            tensor = producer.raw
             result = consumer.attempt(producer)
             del result
             gc.collect()
@@ -190,8 +190,8 @@ def _versions(consumer: Consumer, to: Recorder) -> None:
     other.capsules.clear()
     gc.collect()
     to.expect(
-        other.made.released == 1,
-        f"the deleter of version 2.0 was called {other.made.released} times",
+        other.raw.released == 1,
+        f"the deleter of version 2.0 was called {other.raw.released} times",
         advice="call the deleter once; it is safe",
     )
 
@@ -202,7 +202,7 @@ _needs_object = partial(
 
 
 def _max_version(consumer: Consumer, to: Recorder) -> None:
-    producer = MadeProducer(make("int32", (3,), versioned=not consumer.legacy))
+    producer = RawProducer(make("int32", (3,), versioned=not consumer.legacy))
     consumer.attempt(producer)
     asked = [options.get("max_version") for options in producer.asked]
     to.prefer(
@@ -214,7 +214,7 @@ def _fallback(consumer: Consumer, to: Recorder) -> None:
     for name, keywords in {"2021.12": {"stream"}, "no keywords": set[str]()}.items():
         with to.trying(name):
             tensor = make("int32", (3,), versioned=False)
-            producer = MadeProducer(tensor, keywords=frozenset(keywords))
+            producer = RawProducer(tensor, keywords=frozenset(keywords))
             result = consumer.attempt(producer)
             to.prefer(not isinstance(result, Exception), outcome(result))
 
@@ -235,14 +235,14 @@ def _read_only(consumer: Consumer, to: Recorder) -> None:
     if isinstance(result, Exception):
         to.passed()
         return
-    before = producer.made.data.read()
+    before = producer.raw.data.read()
     try:
         consumer.write(result)
     except Exception:  # refused, as it should be
         to.passed()
         return
     to.prefer(
-        producer.made.data.read() == before, "a write to the array changes memory with READ_ONLY"
+        producer.raw.data.read() == before, "a write to the array changes memory with READ_ONLY"
     )
 
 
@@ -260,7 +260,7 @@ def _copy(consumer: Consumer, to: Recorder) -> None:
         producer = make_for(consumer, "float32", (4, 16))
         result = consumer.attempt(producer, copy=copy)
         if not isinstance(result, Exception):
-            is_right = is_view(consumer, producer.made, result) is not copy
+            is_right = is_view(consumer, producer.raw, result) is not copy
             seen = f"copy={copy} returns {seen}"
             to.expect(is_right, seen, advice=advice)
 
@@ -283,12 +283,12 @@ def _device(consumer: Consumer, to: Recorder) -> None:
 def _raises(consumer: Consumer, to: Recorder) -> None:
     for error in (BufferError("no strides for this"), MemoryError("no memory for this")):
         with to.trying(type(error).__name__):
-            producer = MadeProducer(make("int32", (3,)), raises=error)
+            producer = RawProducer(make("int32", (3,)), raises=error)
             result = consumer.attempt(producer)
             to.expect(
                 isinstance(result, type(error)) and str(error) in str(result), outcome(result)
             )
-            producer.made.managed.deleter(producer.made.address)
+            producer.raw.managed.deleter(producer.raw.address)
 
 
 def _methods(consumer: Consumer, to: Recorder) -> None:

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from arrowdl.testing._dlpack_consumer import (
     DTYPES,
     Consumer,
-    MadeProducer,
+    RawProducer,
     expected,
     make_for,
     refuses_plain,
     vector_for,
 )
-from arrowdl.testing._made_tensor import Memory
+from arrowdl.testing._raw_tensor import Memory
 from arrowdl.testing._report import Recorder
 from arrowdl.testing._run import Case, quote
 from arrowdl.testing._values import same_values
@@ -26,7 +26,7 @@ def _compare(
     consumer: Consumer,
     to: Recorder,
     rule: str,
-    producer: MadeProducer,
+    producer: RawProducer,
     values: list[Any],
     shape: tuple[int, ...] | None,
     *,
@@ -47,11 +47,11 @@ def _compare(
         return
     seen = consumer.read(result)
     to.expect(same_values(seen, values), f"reads {seen!r:.60}, not {values!r:.60}", rule=rule)
-    own = _find_shape(result)
-    if shape is not None and own is not None:
+    result_shape = _find_shape(result)
+    if shape is not None and result_shape is not None:
         to.expect(
-            own == shape,
-            f"the shape is {own}, not {shape}",
+            result_shape == shape,
+            f"the shape is {result_shape}, not {shape}",
             rule=rule,
             advice="keep the shape",
             severity="error" if shape else "warning",
@@ -147,8 +147,8 @@ def _zero_dim(consumer: Consumer, to: Recorder) -> None:
         with to.trying(name):
             producer = make_for(consumer, "float32", ())
             if name.endswith("NULL"):
-                producer.made.tensor.shape = type(producer.made.tensor.shape)()
-                producer.made.tensor.strides = type(producer.made.tensor.strides)()
+                producer.raw.tensor.shape = type(producer.raw.tensor.shape)()
+                producer.raw.tensor.strides = type(producer.raw.tensor.strides)()
             _compare(consumer, to, "from-dlpack-zero-dim", producer, [1], (), must=False)
 
 

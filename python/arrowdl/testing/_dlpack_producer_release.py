@@ -69,14 +69,14 @@ def _again(producer: Producer, to: Recorder) -> None:
 
 def _releases_array(producer: Producer, to: Recorder) -> None:
     """By its reference count, and for a factory by a weak reference too."""
-    kept, options = producer.make(), producer.options()
+    source, options = producer.make(), producer.options()
 
-    def export(array: Any = kept) -> None:
+    def export(array: Any = source) -> None:
         Exported(array.__dlpack__(**options)).take_and_delete()
 
     for _ in range(2):  # the first export may fill a cache of the array
         export()
-    expect_no_growth("dlpack-releases-array", to, kept, export)
+    expect_no_growth("dlpack-releases-array", to, source, export)
     expect_end("dlpack-releases-array", to, producer.make, export)
 
 

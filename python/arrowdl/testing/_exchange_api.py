@@ -12,7 +12,6 @@ from typing import Any
 
 from arrowdl.testing._capsules import capsule_address, capsule_name, is_capsule
 from arrowdl.testing._life import expect_no_growth
-from arrowdl.testing._made_tensor import MadeTensor, Memory
 from arrowdl.testing._managed import (
     CountedDeleter,
     Exported,
@@ -22,6 +21,7 @@ from arrowdl.testing._managed import (
     start_of,
     strides_of,
 )
+from arrowdl.testing._raw_tensor import Memory, RawTensor
 from arrowdl.testing._report import Recorder
 from arrowdl.testing._run import Case, Check, checked_factory, quote, skip_where
 from arrowdl.testing._structs import CPU, DLManagedTensorVersioned, DLPackExchangeAPI, DLTensor
@@ -188,7 +188,7 @@ def _borrow(subject: Subject, to: Recorder) -> None:
 def _to_object(subject: Subject, to: Recorder) -> None:
     shape = (2, 3)
     data = Memory.of("f", range(6))
-    tensor = MadeTensor(data, shape, dtype="float32", strides=row_major(shape))
+    tensor = RawTensor(data, shape, dtype="float32", strides=row_major(shape))
     tensor.managed.manager_ctx = tensor.address
     out = _Address()
     function = subject.function("managed_tensor_to_py_object_no_sync", _ToObject)
@@ -231,7 +231,7 @@ def _try_allocate(subject: Subject, dtype: Any) -> tuple[int, Any, list[str]]:
         said.append(f"{kind.decode()}: {message.decode()}")
 
     out, set_error = _Address(), _SetError(note)
-    wanted = MadeTensor(None, (2, 3), dtype=dtype, deleter=False)
+    wanted = RawTensor(None, (2, 3), dtype=dtype, deleter=False)
     allocate = subject.function("managed_tensor_allocator", _Allocator)
     status = allocate(ctypes.addressof(wanted.tensor), ctypes.addressof(out), None, set_error)
     return status, _read_managed(out), said

@@ -211,10 +211,10 @@ def find_target(target: Any) -> Any:
     module, colon, path = target.partition(":")
     if not colon or not module or not path:
         raise ValueError(f'"{target}" is not "module:object", such as "numpy:from_dlpack"')
-    found = importlib.import_module(module)
+    value = importlib.import_module(module)
     for name in path.split("."):
-        found = getattr(found, name)
-    return found
+        value = getattr(value, name)
+    return value
 
 
 # ---------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import arrowdl
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrowdl.testing._made_arrow import MadeStream
+from arrowdl.testing._raw_arrow import RawStream
 from helpers.arrow import (
     ArrowArray,
     ArrowDeviceArray,
@@ -1111,7 +1111,7 @@ def test_children_that_are_shared_without_end_are_refused():
     with pytest.raises(ValueError, match="the schema has more than 4194304 nodes"):
         arrowdl.to_arrow_device(np.arange(3)).__arrow_c_array__(schema.capsule())
     schema, array = shared(50)
-    stream = MadeStream(lambda: schema, [array])
+    stream = RawStream(lambda: schema, [array])
     with pytest.raises(ValueError, match="the schema has more than 4194304 nodes"):
         arrowdl.from_arrow_stream(stream.capsule())
 

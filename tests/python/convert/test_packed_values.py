@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 import tvm_ffi
 from arrowdl._core import TensorBlock, read_tensors
-from arrowdl.testing._dlpack_consumer import MadeProducer
+from arrowdl.testing._dlpack_consumer import RawProducer
 from arrowdl.testing._structs import IS_SUBBYTE_TYPE_PADDED
 from helpers.arrays import as_extension
 from helpers.arrow import MadeArray, MadeDeviceArray, MadeSchema, encode_metadata
@@ -77,7 +77,7 @@ def dims(tensor: Any) -> tuple[list[int], list[int]]:
 @pytest.mark.parametrize("name", ALL)
 def test_they_come_back_as_the_same_dlpack_type(name: str, shape: tuple[int, ...]) -> None:
     made = make(name, shape)
-    array = arrowdl.to_arrow_device(MadeProducer(made), copy=False)
+    array = arrowdl.to_arrow_device(RawProducer(made), copy=False)
     assert array.dtype == name
     assert array.shape == shape
     for one in (array, arrowdl.from_arrow(array), array[:]):
@@ -106,15 +106,15 @@ def storage_of(array: Any) -> pa.Array:
 
 
 def test_what_other_libraries_see() -> None:
-    row = arrowdl.to_arrow_device(MadeProducer(make("int4", (6,))))
+    row = arrowdl.to_arrow_device(RawProducer(make("int4", (6,))))
     assert len(row) == 3
     assert row.type == "arrowdl.int4"
     assert pa.array(row).to_pylist() == [b"\x10", b"\x32", b"\x54"]
-    rows = arrowdl.to_arrow_device(MadeProducer(make("uint2", (2, 8))), layout="fixed_shape_tensor")
+    rows = arrowdl.to_arrow_device(RawProducer(make("uint2", (2, 8))), layout="fixed_shape_tensor")
     assert rows.type == "fixed_shape_tensor<arrowdl.uint2>(2)"
     assert storage_of(rows).to_pylist() == [[b"\xe4", b"\xe4"], [b"\xe4", b"\xe4"]]
-    lists = arrowdl.to_arrow_device(MadeProducer(make("int4", (3, 4))))
-    tensors = {"x": MadeProducer(make("int4", (3, 4)))}
+    lists = arrowdl.to_arrow_device(RawProducer(make("int4", (3, 4))))
+    tensors = {"x": RawProducer(make("int4", (3, 4)))}
     batch = pa.record_batch(arrowdl.to_arrow_device(tensors, layout="list"))
     assert lists.type == "fixed_size_list<arrowdl.int4>[2]"
     assert arrowdl.from_arrow(batch)["x"].shape == (3, 4)
@@ -122,19 +122,19 @@ def test_what_other_libraries_see() -> None:
 
 def test_rows_are_sliced_without_a_copy() -> None:
     made = make("int4", (5, 4))
-    array = arrowdl.to_arrow_device(MadeProducer(made))[1:4]
+    array = arrowdl.to_arrow_device(RawProducer(made))[1:4]
     assert array.shape == (3, 4)
     tensor = read_capsule(export(array)).dl_tensor
     assert tensor.data == made.tensor.data + 2
     assert dims(tensor) == ([3, 4], [4, 1])
-    flat = arrowdl.to_arrow_device(MadeProducer(make("int2", (16,))))[1:3]
+    flat = arrowdl.to_arrow_device(RawProducer(make("int2", (16,))))[1:3]
     assert flat.shape == (8,)
     assert read_capsule(export(flat)).dl_tensor.shape[0] == 8
 
 
 def test_files_and_streams_keep_them(tmp_path: Any) -> None:
     array = arrowdl.to_arrow_device(
-        {"x": MadeProducer(make("float4_e2m1fn", (3, 4)))}, layout="list"
+        {"x": RawProducer(make("float4_e2m1fn", (3, 4)))}, layout="list"
     )
     table = pa.table(pa.record_batch(array))
     with pa.ipc.new_file(tmp_path / "x.arrow", table.schema) as writer:
@@ -169,7 +169,7 @@ def test_permuted_rows_keep_their_memory() -> None:
 
 def test_nulls() -> None:
     mask = np.array([True, False, True])
-    array = arrowdl.to_arrow_device(MadeProducer(make("uint4", (3, 4), start=1)), mask=mask)
+    array = arrowdl.to_arrow_device(RawProducer(make("uint4", (3, 4), start=1)), mask=mask)
     assert array.null_count == 1
     filled = arrowdl.to_jax(array, nulls="fill")
     assert np.asarray(filled).astype(int).tolist() == [[1, 2, 3, 4], [0] * 4, [9, 10, 11, 12]]
@@ -180,7 +180,7 @@ def test_nulls() -> None:
     with pytest.raises(BufferError, match="needs a floating point type"):
         arrowdl.to_jax(array, nulls="nan")
     with pytest.raises(ValueError, match="mask"):  # a row of a 1-D tensor is a byte
-        arrowdl.to_arrow_device(MadeProducer(make("uint4", (4,))), mask=np.ones(4, bool))
+        arrowdl.to_arrow_device(RawProducer(make("uint4", (4,))), mask=np.ones(4, bool))
 
 
 def test_legacy_capsules_are_packed() -> None:
@@ -189,7 +189,7 @@ def test_legacy_capsules_are_packed() -> None:
     assert array.dtype == "int4"
     assert capsule_name(array.__dlpack__()) == "dltensor"
     assert read_capsule(array.__dlpack__()).dl_tensor.shape[0] == 4
-    padded = arrowdl.to_arrow_device(MadeProducer(make("int4_padded", (4,))))
+    padded = arrowdl.to_arrow_device(RawProducer(make("int4_padded", (4,))))
     for options in ({}, {"max_version": (0, 8)}, {"max_version": (1, 0)}):
         with pytest.raises(BufferError, match=r"max_version=\(1, 1\)"):
             padded.__dlpack__(**options)
@@ -199,7 +199,7 @@ def test_legacy_capsules_are_packed() -> None:
 
 
 def test_a_copy_is_packed_as_well() -> None:
-    array = arrowdl.to_arrow_device(MadeProducer(make("int4", (3, 4))))
+    array = arrowdl.to_arrow_device(RawProducer(make("int4", (3, 4))))
     capsule = export(array, copy=True)
     tensor = read_capsule(capsule).dl_tensor
     assert dims(tensor) == ([3, 4], [4, 1])
@@ -292,13 +292,13 @@ def test_lists_of_packed_rows_are_counted_by_rows() -> None:
 
 
 def test_they_are_no_numbers_to_cast() -> None:
-    array = arrowdl.to_arrow_device(MadeProducer(make("int4", (3, 4))))
+    array = arrowdl.to_arrow_device(RawProducer(make("int4", (3, 4))))
     with pytest.raises((BufferError, ValueError), match="int4"):
         arrowdl.to_numpy(array, dtype="int32")
     with pytest.raises(ValueError, match="not a dtype that numbers are cast to"):
         arrowdl.to_numpy(np.arange(3), dtype="int4")
     requested = arrowdl.to_arrow_device(np.arange(3, dtype=np.int8))
-    flat = arrowdl.to_arrow_device(MadeProducer(make("int4", (6,))))
+    flat = arrowdl.to_arrow_device(RawProducer(make("int4", (6,))))
     with pytest.raises(ValueError, match="int4 is requested as int8"):
         flat.__arrow_c_array__(requested.__arrow_c_schema__())
     assert not hasattr(flat, "__cuda_array_interface__")
@@ -403,7 +403,7 @@ def test_jax_integers_make_the_round_trip(name: str) -> None:
 
 @pytest.mark.parametrize("name", PACKED)
 def test_to_jax_has_the_values(name: str) -> None:
-    array = arrowdl.to_arrow_device(MadeProducer(make(name, (3, 8))))
+    array = arrowdl.to_arrow_device(RawProducer(make(name, (3, 8))))
     tensor = arrowdl.to_jax(array)
     assert tensor.dtype == name
     bits = PACKED[name][1]
@@ -428,7 +428,7 @@ def test_torch_has_float4_in_pairs() -> None:
 
 @pytest.mark.parametrize("name", [name for name in ALL if name != "float4_e2m1fn"])
 def test_frameworks_without_the_type_say_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    array = arrowdl.to_arrow_device(MadeProducer(make(name, (3, 4))))
+    array = arrowdl.to_arrow_device(RawProducer(make(name, (3, 4))))
     with pytest.raises(BufferError, match=f"torch has no {name} .*pyarrow.array"):
         arrowdl.to_torch(array)
     with monkeypatch.context() as without:
@@ -446,7 +446,7 @@ def test_frameworks_without_the_type_say_so(name: str, monkeypatch: pytest.Monke
 
 
 def test_the_advice_holds_for_lists_and_structs(monkeypatch: pytest.MonkeyPatch) -> None:
-    columns = {"x": MadeProducer(make("uint4_padded", (3, 4)))}
+    columns = {"x": RawProducer(make("uint4_padded", (3, 4)))}
     array = arrowdl.to_arrow_device(columns, layout="list")
     advice = r"`values` of lists.*fields of structs.*\.to\("
     for use in (arrowdl.to_torch, arrowdl.to_jax):
@@ -463,7 +463,7 @@ def test_the_advice_holds_for_lists_and_structs(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("name", PACKED)
 def test_tvm_ffi_has_them_all(name: str) -> None:
     made = make(name, (3, 4), versioned=False)  # it reads legacy capsules of Python objects
-    tensor = tvm_ffi.from_dlpack(MadeProducer(made))
+    tensor = tvm_ffi.from_dlpack(RawProducer(made))
     array = arrowdl.to_arrow_device(tensor)
     assert (array.dtype, array.shape) == (name, (3, 4))
     back = tvm_ffi.from_dlpack(array)
@@ -474,7 +474,7 @@ def test_tvm_ffi_has_them_all(name: str) -> None:
 
 def test_worker_processes_send_them() -> None:
     """The block of a batch: numbers of its table are elements of Arrow."""
-    leaves = [MadeProducer(make("int4", (3, 4))), MadeProducer(make("uint4_padded", (3,)))]
+    leaves = [RawProducer(make("int4", (3, 4))), RawProducer(make("uint4_padded", (3,)))]
     block = TensorBlock(leaves, ["jax", "jax"])
     memory = np.zeros(block.nbytes, np.uint8)
     block.write(memory)
@@ -504,7 +504,7 @@ def check_round_trip(rng: random.Random) -> None:
     made = make(name, tuple(shape), start=rng.randrange(16))
     rows = shape[0] // group if len(shape) == 1 else shape[0]
     layout = rng.choice(["auto", "list"])
-    array = arrowdl.to_arrow_device(MadeProducer(made), layout=layout)
+    array = arrowdl.to_arrow_device(RawProducer(made), layout=layout)
     assert len(array) == rows
     begin = rng.randrange(rows + 1)
     end = rng.randrange(begin, rows + 1)

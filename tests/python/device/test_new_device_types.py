@@ -12,7 +12,7 @@ from typing import Any
 import arrowdl
 import numpy as np
 import pytest
-from arrowdl.testing._dlpack_consumer import MadeProducer
+from arrowdl.testing._dlpack_consumer import RawProducer
 from helpers.arrow import ArrowDeviceArray, MadeArray, MadeDeviceArray, MadeSchema
 from helpers.capsules import capsule_address
 from helpers.dlpack import MadeTensor, read_capsule
@@ -38,7 +38,7 @@ def from_arrow_on(device: tuple[int, int], event: int | None = None) -> arrowdl.
 @pytest.mark.parametrize("device", DEVICES, ids=str)
 def test_dlpack_to_arrow_and_back(device: tuple[int, int]) -> None:
     made = made_on(device, (2, 3))
-    array = arrowdl.to_arrow_device(MadeProducer(made, device=device), copy=False)
+    array = arrowdl.to_arrow_device(RawProducer(made, device=device), copy=False)
     assert tuple(array.device) == device
     assert array.__dlpack_device__() == device
     assert array.sync_event is None

@@ -25,14 +25,14 @@ CODE = """
 import ctypes
 sycl = ctypes.CDLL("libsycl.so.8")  # as torch.xpu loads it
 import arrowdl
-from arrowdl.testing._dlpack_consumer import MadeProducer
-from arrowdl.testing._made_tensor import MadeTensor, Memory
+from arrowdl.testing._dlpack_consumer import RawProducer
+from arrowdl.testing._raw_tensor import RawTensor, Memory
 
 class XpuStream:
     sycl_queue = 4096
 
 def make():
-    return MadeTensor(Memory(bytes(range(12))), (3,), dtype="int32", device=(14, 0))
+    return RawTensor(Memory(bytes(range(12))), (3,), dtype="int32", device=(14, 0))
 
 def refused(use):
     try:
@@ -47,7 +47,7 @@ def refused(use):
 tensors = []
 def tensor():
     tensors.append(make())
-    return MadeProducer(tensors[-1], device=(14, 0))
+    return RawProducer(tensors[-1], device=(14, 0))
 
 refused(lambda: arrowdl.to_arrow_device(tensor()))
 refused(lambda: arrowdl.to_arrow_device(tensor(), stream=XpuStream()))

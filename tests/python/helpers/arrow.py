@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from arrowdl.testing import _made_arrow
-from arrowdl.testing._made_arrow import MadeDeviceArray
+from arrowdl.testing import _raw_arrow
+from arrowdl.testing._raw_arrow import RawDeviceArray as MadeDeviceArray
 from arrowdl.testing._structs import (
     NULLABLE,
     ArrayRelease,
@@ -43,7 +43,7 @@ def encode_metadata(pairs: Mapping[str, str]) -> bytes:
     return b"".join(parts)
 
 
-class MadeSchema(_made_arrow.MadeSchema):
+class MadeSchema(_raw_arrow.RawSchema):
     """An ArrowSchema, which may have metadata. Change `struct` at will."""
 
     def __init__(
@@ -61,12 +61,12 @@ class MadeSchema(_made_arrow.MadeSchema):
             self.struct.metadata = ctypes.addressof(self._metadata)
 
 
-def list_releases(made: _made_arrow.MadeArray | _made_arrow.MadeSchema) -> list[int]:
+def list_releases(made: _raw_arrow.RawArray | _raw_arrow.RawSchema) -> list[int]:
     """How often a struct and each one below it was released, in preorder."""
     return [node.released for node in made.nodes]
 
 
-class MadeArray(_made_arrow.MadeArray):
+class MadeArray(_raw_arrow.RawArray):
     """An ArrowArray over numpy arrays (or addresses, or None). Change `struct` at will."""
 
     def __init__(

@@ -6,10 +6,10 @@ import ctypes
 import threading
 from typing import Any, ClassVar
 
-from arrowdl.testing._dlpack_consumer import MadeProducer
-from arrowdl.testing._made_arrow import MadeArray, MadeSchema
-from arrowdl.testing._made_tensor import MadeTensor, Memory
+from arrowdl.testing._dlpack_consumer import RawProducer
 from arrowdl.testing._managed import deleter_address
+from arrowdl.testing._raw_arrow import RawArray, RawSchema
+from arrowdl.testing._raw_tensor import Memory, RawTensor
 from arrowdl.testing._report import Recorder
 from arrowdl.testing._run import Check, run_case
 from arrowdl.testing._structs import ArrayRelease, Deleter
@@ -34,7 +34,7 @@ class _NeedsTheLock:
     """Its deleter calls Python, and does not take the interpreter lock."""
 
     def __dlpack__(self, **_: Any) -> Any:
-        made = MadeTensor(Memory(bytes(8)), (2,), dtype="float32", strides=(1,))
+        made = RawTensor(Memory(bytes(8)), (2,), dtype="float32", strides=(1,))
         self.kept = [*getattr(self, "kept", ()), made]
         made.forget()
         function = ctypes.cast(ctypes.pythonapi.PyErr_Clear, ctypes.c_void_p)
@@ -54,7 +54,7 @@ class _ReleaseNeedsTheLock:
     kept: ClassVar[list[Any]] = []
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
-        schema, array = MadeSchema("i"), MadeArray(1, [None, Memory(bytes(4))])
+        schema, array = RawSchema("i"), RawArray(1, [None, Memory(bytes(4))])
         self.kept += [schema, array]
         array.forget()
         function = ctypes.cast(ctypes.pythonapi.PyErr_Clear, ctypes.c_void_p)
@@ -71,7 +71,7 @@ class _NoLook:
     kept: ClassVar[list[Any]] = []
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
-        schema, array = MadeSchema("i"), MadeArray(1, [None, Memory(bytes(4))])
+        schema, array = RawSchema("i"), RawArray(1, [None, Memory(bytes(4))])
         self.kept += [schema, array]
         release = ctypes.c_void_p.from_buffer(array.struct, type(array.struct).release.offset)
 
@@ -88,7 +88,7 @@ def calls_null(x: Any) -> Any:
     """A `from_dlpack` of numpy that calls a NULL deleter."""
     import numpy as np
 
-    if isinstance(x, MadeProducer) and not deleter_address(x.made.managed):
+    if isinstance(x, RawProducer) and not deleter_address(x.made.managed):
         ctypes.string_at(0)
     return np.from_dlpack(x)
 
@@ -97,6 +97,6 @@ def hangs(x: Any) -> Any:
     """A `from_dlpack` of numpy that never returns for a NULL deleter."""
     import numpy as np
 
-    if isinstance(x, MadeProducer) and not deleter_address(x.made.managed):
+    if isinstance(x, RawProducer) and not deleter_address(x.made.managed):
         threading.Event().wait()
     return np.from_dlpack(x)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from arrowdl.testing import _made_tensor
-from arrowdl.testing._made_tensor import CODES
+from arrowdl.testing import _raw_tensor
+from arrowdl.testing._raw_tensor import CODES
 from arrowdl.testing._structs import (
     CPU,
     IS_COPIED,
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-class MadeTensor(_made_tensor.MadeTensor):
+class MadeTensor(_raw_tensor.RawTensor):
     """A managed tensor over the memory of a numpy array (or at an address, or NULL)."""
 
     lingers = False  # tests look whether the memory is let go of

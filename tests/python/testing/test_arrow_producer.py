@@ -15,8 +15,8 @@ import pytest
 from arrowdl.testing import RULES, Report, check_arrow_producer
 from arrowdl.testing._arrow_cases import bits, ints
 from arrowdl.testing._checks import ARROW_PRODUCER
-from arrowdl.testing._made_arrow import MadeArray, MadeDeviceArray, MadeStream
-from arrowdl.testing._made_tensor import Memory
+from arrowdl.testing._raw_arrow import RawArray, RawDeviceArray, RawStream
+from arrowdl.testing._raw_tensor import Memory
 from arrowdl.testing._structs import ArrowSchema
 from helpers.arrow import MadeSchema
 from helpers.capsules import capsule_address, make_capsule
@@ -31,18 +31,18 @@ def _clear() -> Iterator[None]:
     KEPT.clear()
 
 
-def numbers(count: int = 4) -> MadeArray:
-    return MadeArray(count, [bits([1, 0, 1, 1]), ints([1, 2, 3, 4])], null_count=1)
+def numbers(count: int = 4) -> RawArray:
+    return RawArray(count, [bits([1, 0, 1, 1]), ints([1, 2, 3, 4])], null_count=1)
 
 
-def words() -> MadeArray:
-    dictionary = MadeArray(2, [None, ints([0, 1, 3]), Memory(b"abb")])
-    return MadeArray(4, [None, Memory(bytes([0, 1, 0, 1]))], dictionary=dictionary)
+def words() -> RawArray:
+    dictionary = RawArray(2, [None, ints([0, 1, 3]), Memory(b"abb")])
+    return RawArray(4, [None, Memory(bytes([0, 1, 0, 1]))], dictionary=dictionary)
 
 
-def lists() -> MadeArray:
-    child = MadeArray(5, [None, ints([1, 2, 3, 4, 5])])
-    return MadeArray(4, [None, ints([0, 2, 2, 4, 5])], children=[child])
+def lists() -> RawArray:
+    child = RawArray(5, [None, ints([1, 2, 3, 4, 5])])
+    return RawArray(4, [None, ints([0, 2, 2, 4, 5])], children=[child])
 
 
 class Good:
@@ -59,10 +59,10 @@ class Good:
         ]
         return MadeSchema("+s", children=fields, flags=0)
 
-    def array(self) -> MadeArray:
-        return MadeArray(4, [None], children=[numbers(), words(), lists()])
+    def array(self) -> RawArray:
+        return RawArray(4, [None], children=[numbers(), words(), lists()])
 
-    def _pair(self, array_capsule: Callable[[MadeArray], Any], request: Any) -> Any:
+    def _pair(self, array_capsule: Callable[[RawArray], Any], request: Any) -> Any:
         self.read_request(request)
         schema, array = self.schema(), self.array()
         array.owner = schema.owner = self
@@ -81,13 +81,13 @@ class Good:
         if any(value is not None for value in keywords.values()):
             raise NotImplementedError(str(keywords))
 
-    def device_struct(self, array: MadeArray) -> MadeDeviceArray:
-        made = MadeDeviceArray(array)
+    def device_struct(self, array: RawArray) -> RawDeviceArray:
+        made = RawDeviceArray(array)
         array.moved = made
         return made
 
-    def stream(self, device: Any = None) -> MadeStream:
-        made = MadeStream(self.schema, [self.array(), self.array()], device=device)
+    def stream(self, device: Any = None) -> RawStream:
+        made = RawStream(self.schema, [self.array(), self.array()], device=device)
         KEPT.append(made)
         return made
 
@@ -95,7 +95,7 @@ class Good:
         return self.schema().capsule()
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
-        return self._pair(MadeArray.capsule, requested_schema)
+        return self._pair(RawArray.capsule, requested_schema)
 
     def __arrow_c_device_array__(self, requested_schema: Any = None, **keywords: Any) -> Any:
         self.read_keywords(keywords)
@@ -114,8 +114,8 @@ class Good:
 class Failing(Good):
     """Its streams fail after one array."""
 
-    def stream(self, device: Any = None) -> MadeStream:
-        return MadeStream(self.schema, [self.array()], device=device, error="no more")
+    def stream(self, device: Any = None) -> RawStream:
+        return RawStream(self.schema, [self.array()], device=device, error="no more")
 
 
 def make_good() -> Good:
@@ -134,7 +134,7 @@ def found_by(report: Report) -> set[str]:
 class Forgetful(Good):
     """The good one, whose exports refer to it until they are released."""
 
-    def _pair(self, array_capsule: Callable[[MadeArray], Any], request: Any) -> Any:
+    def _pair(self, array_capsule: Callable[[RawArray], Any], request: Any) -> Any:
         self.read_request(request)
         schema, array = self.schema(), self.array()
         return schema.capsule(), array_capsule(array)
@@ -160,9 +160,9 @@ def of_schema(change: Callable[[MadeSchema], None]) -> type[Good]:
     return Wrong
 
 
-def of_array(change: Callable[[MadeArray], None]) -> type[Good]:
+def of_array(change: Callable[[RawArray], None]) -> type[Good]:
     class Wrong(Forgetful):
-        def array(self) -> MadeArray:
+        def array(self) -> RawArray:
             made = super().array()
             change(made)
             return made
@@ -172,7 +172,7 @@ def of_array(change: Callable[[MadeArray], None]) -> type[Good]:
 
 def of_device(change: Callable[[Any], None]) -> type[Good]:
     class Wrong(Forgetful):
-        def device_struct(self, array: MadeArray) -> MadeDeviceArray:
+        def device_struct(self, array: RawArray) -> RawDeviceArray:
             made = super().device_struct(array)
             change(made.struct)
             return made
@@ -180,9 +180,9 @@ def of_device(change: Callable[[Any], None]) -> type[Good]:
     return Wrong
 
 
-def of_stream(change: Callable[[MadeStream], None]) -> type[Good]:
+def of_stream(change: Callable[[RawStream], None]) -> type[Good]:
     class Wrong(Forgetful):
-        def stream(self, device: Any = None) -> MadeStream:
+        def stream(self, device: Any = None) -> RawStream:
             made = super().stream(device)
             change(made)
             return made
@@ -208,21 +208,21 @@ def no_metadata_length(made: MadeSchema) -> None:
 _NEGATIVE = ctypes.c_int32(-5)
 
 
-def null_values(made: MadeArray) -> None:
+def null_values(made: RawArray) -> None:
     made.children[0].struct.buffers[1] = None
 
 
-def odd_address(made: MadeArray) -> None:
+def odd_address(made: RawArray) -> None:
     made.children[0].struct.length = made.struct.length = 2
     made.children[0].struct.buffers[1] += 2
     made.children[0].struct.null_count = -1
 
 
-def falling_offsets(made: MadeArray) -> None:
+def falling_offsets(made: RawArray) -> None:
     made.children[2].buffers[1].write(bytes([9, 0, 0, 0]))
 
 
-def odd_index(made: MadeArray) -> None:
+def odd_index(made: RawArray) -> None:
     made.children[1].buffers[1].write(bytes([77]))
 
 
@@ -290,18 +290,18 @@ class NeverMarks(Forgetful):
 
 
 class ForgetsChildren(Forgetful):
-    def array(self) -> MadeArray:
+    def array(self) -> RawArray:
         made = super().array()
         KEPT.append(made)
         type(made)._parts.fget  # noqa: B018  the property that is replaced
-        made.__class__ = type("Made", (MadeArray,), {"_parts": property(lambda _: [])})
+        made.__class__ = type("Made", (RawArray,), {"_parts": property(lambda _: [])})
         return made
 
 
 class FixedAddress(Forgetful):
     """Releases the struct where it was made."""
 
-    def array(self) -> MadeArray:
+    def array(self) -> RawArray:
         made = super().array()
         release = made._release
         made._callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: release(made.address))
@@ -313,7 +313,7 @@ class FixedAddress(Forgetful):
 class ChildrenOfParent(Forgetful):
     """The parent overwrites what its children hold, also what was moved out."""
 
-    def array(self) -> MadeArray:
+    def array(self) -> RawArray:
         made = super().array()
         release, memory = made._release, made.children[0].buffers[1]
 
@@ -339,7 +339,7 @@ class Dangling(Forgetful):
     def __init__(self) -> None:
         self.memory: list[Memory] = []
 
-    def array(self) -> MadeArray:
+    def array(self) -> RawArray:
         made = super().array()
         self.memory.append(made.children[0].buffers[1])
         return made
@@ -356,7 +356,7 @@ class NotForThreads(Forgetful):
         self.exporting = 0
         self.second = threading.Event()
 
-    def _pair(self, array_capsule: Callable[[MadeArray], Any], request: Any) -> Any:
+    def _pair(self, array_capsule: Callable[[RawArray], Any], request: Any) -> Any:
         self.exporting += 1
         try:
             if self.exporting > 1:
@@ -374,15 +374,15 @@ class AnyKeyword(Forgetful):
         """Ignores them."""
 
 
-def no_schema(made: MadeStream) -> None:
+def no_schema(made: RawStream) -> None:
     _replace(made, 0, lambda _stream, _out: 22)
 
 
-def fails_at_once(made: MadeStream) -> None:
+def fails_at_once(made: RawStream) -> None:
     _replace(made, 1, lambda _stream, _out: 5)
 
 
-def wraps_around(made: MadeStream) -> None:
+def wraps_around(made: RawStream) -> None:
     """Begins again after its end."""
     get_next = made._get_next
 
@@ -395,12 +395,12 @@ def wraps_around(made: MadeStream) -> None:
     _replace(made, 1, again)
 
 
-def keeps_release(made: MadeStream) -> None:
+def keeps_release(made: RawStream) -> None:
     """Leaves release as it is."""
     _replace(made, 3, lambda _stream: None)
 
 
-def of_this_thread(made: MadeStream) -> None:
+def of_this_thread(made: RawStream) -> None:
     """Works on the thread that made it only."""
     home, get_next = threading.get_ident(), made._get_next
 
@@ -410,7 +410,7 @@ def of_this_thread(made: MadeStream) -> None:
     _replace(made, 1, guarded)
 
 
-def ends_with_arrays(made: MadeStream) -> None:
+def ends_with_arrays(made: RawStream) -> None:
     """Releases its arrays with itself."""
     arrays, release = list(made.arrays), made._release
 
@@ -425,7 +425,7 @@ def ends_with_arrays(made: MadeStream) -> None:
 
         def once(address: int, array: Any = array) -> None:
             if not array.released:
-                MadeArray._release(array, address)
+                RawArray._release(array, address)
 
         array._callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(once)
         array.struct.release = ctypes.cast(array._callback, type(array.struct.release))
@@ -433,7 +433,7 @@ def ends_with_arrays(made: MadeStream) -> None:
     _replace(made, 3, release_all)
 
 
-def _replace(made: MadeStream, index: int, function: Callable[..., Any]) -> None:
+def _replace(made: RawStream, index: int, function: Callable[..., Any]) -> None:
     old = made._owners[index]
     made._owners[index] = new = type(old)(function)
     KEPT.append((made, old, new))
@@ -444,7 +444,7 @@ def _replace(made: MadeStream, index: int, function: Callable[..., Any]) -> None
 class SilentFailing(Failing):
     """A negative code."""
 
-    def stream(self, device: Any = None) -> MadeStream:
+    def stream(self, device: Any = None) -> RawStream:
         made = super().stream(device)
         _replace(made, 1, lambda _stream, _out: -1)
         return made
@@ -453,7 +453,7 @@ class SilentFailing(Failing):
 class MixedDevices(Forgetful):
     """The stream says CUDA, its arrays the CPU."""
 
-    def stream(self, device: Any = None) -> MadeStream:
+    def stream(self, device: Any = None) -> RawStream:
         made = super().stream(device)
         if device is not None:
             made.struct.device_type = 2

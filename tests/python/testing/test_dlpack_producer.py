@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from arrowdl.testing import RULES, Report, check_dlpack_producer
 from arrowdl.testing._checks import DLPACK_PRODUCER
-from arrowdl.testing._made_tensor import MadeTensor, Memory
+from arrowdl.testing._raw_tensor import Memory, RawTensor
 from arrowdl.testing._structs import IS_COPIED, READ_ONLY
 from helpers.capsules import make_capsule
 from helpers.conformance import finds
@@ -29,7 +29,7 @@ def _clear() -> Iterator[None]:
     KEPT.clear()
 
 
-class Tensor(MadeTensor):
+class Tensor(RawTensor):
     """Holds its array until it is released."""
 
     owner: Any = None
@@ -48,7 +48,7 @@ class Good:
     def __init__(self) -> None:
         self.memory = Memory.of("f", VALUES)
 
-    def tensor(self, versioned: bool, copied: bool) -> MadeTensor:
+    def tensor(self, versioned: bool, copied: bool) -> RawTensor:
         memory = Memory(self.memory.read()) if copied else self.memory
         fields = {"strides": (3, 1), "flags": IS_COPIED if copied else 0, **self.fields}
         made = Tensor(memory, (2, 3), dtype="float32", versioned=versioned, **fields)
@@ -56,7 +56,7 @@ class Good:
         KEPT.append(made)
         return made
 
-    def capsule(self, made: MadeTensor) -> Any:
+    def capsule(self, made: RawTensor) -> Any:
         return made.capsule()
 
     def refuse(self, stream: Any, dl_device: Any, copy: Any) -> None:
@@ -104,11 +104,11 @@ def with_fields(**fields: Any) -> Callable[[], Good]:
     return type("Wrong", (Good,), {"fields": fields})
 
 
-def changed(change: Callable[[MadeTensor], None]) -> Callable[[], Good]:
+def changed(change: Callable[[RawTensor], None]) -> Callable[[], Good]:
     """A producer whose tensors are changed before they are handed out."""
 
     class Wrong(Good):
-        def tensor(self, versioned: bool, copied: bool) -> MadeTensor:
+        def tensor(self, versioned: bool, copied: bool) -> RawTensor:
             made = super().tensor(versioned, copied)
             change(made)
             return made
@@ -126,21 +126,21 @@ class NoDevice(Good):
 
 
 class WrongName(Good):
-    def capsule(self, made: MadeTensor) -> Any:
+    def capsule(self, made: RawTensor) -> Any:
         return make_capsule(made.address, "tensor", lambda: made.managed.deleter(made.address))
 
 
 class Leaking(Good):
     """The capsule has no destructor."""
 
-    def capsule(self, made: MadeTensor) -> Any:
+    def capsule(self, made: RawTensor) -> Any:
         return make_capsule(made.address, "dltensor_versioned" if made.is_versioned else "dltensor")
 
 
 class FreesUsed(Good):
     """The destructor does not look at the name."""
 
-    def capsule(self, made: MadeTensor) -> Any:
+    def capsule(self, made: RawTensor) -> Any:
         capsule = super().capsule(made)
         made.destructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(
             lambda _: made.managed.deleter(made.address)
@@ -202,12 +202,12 @@ class OnCuda(Good):
 
 
 class NeverCopies(Good):
-    def tensor(self, versioned: bool, copied: bool) -> MadeTensor:
+    def tensor(self, versioned: bool, copied: bool) -> RawTensor:
         return super().tensor(versioned, False)
 
 
 class SilentCopies(Good):
-    def tensor(self, versioned: bool, copied: bool) -> MadeTensor:
+    def tensor(self, versioned: bool, copied: bool) -> RawTensor:
         made = super().tensor(versioned, copied)
         if versioned:
             made.managed.flags = 0
@@ -215,7 +215,7 @@ class SilentCopies(Good):
 
 
 class AlwaysCopies(Good):
-    def tensor(self, versioned: bool, copied: bool) -> MadeTensor:
+    def tensor(self, versioned: bool, copied: bool) -> RawTensor:
         return super().tensor(versioned, True)
 
 
@@ -230,7 +230,7 @@ class KeptForever(Good):
 class Dangling(Good):
     """The memory is overwritten when the array goes, and exports do not keep the array."""
 
-    def tensor(self, versioned: bool, copied: bool) -> MadeTensor:
+    def tensor(self, versioned: bool, copied: bool) -> RawTensor:
         made = super().tensor(versioned, copied)
         made.owner = None
         return made
@@ -260,50 +260,50 @@ class NotForThreads(Good):
             self.exporting -= 1
 
 
-def no_strides(made: MadeTensor) -> None:
+def no_strides(made: RawTensor) -> None:
     made.tensor.strides = type(made.tensor.strides)()
 
 
-def no_data(made: MadeTensor) -> None:
+def no_data(made: RawTensor) -> None:
     made.tensor.data = None
 
 
-def negative_strides(made: MadeTensor) -> None:
+def negative_strides(made: RawTensor) -> None:
     made.tensor.strides[1] = -1
     made.tensor.data += 8
 
 
-def negative_extent(made: MadeTensor) -> None:
+def negative_extent(made: RawTensor) -> None:
     made.tensor.shape[0] = -1
 
 
-def no_elements(made: MadeTensor) -> None:
+def no_elements(made: RawTensor) -> None:
     made.tensor.shape[0] = 0
 
 
-def odd_type(made: MadeTensor) -> None:
+def odd_type(made: RawTensor) -> None:
     made.tensor.dtype.bits = 16
     made.tensor.dtype.code = 6
 
 
-def unaligned(made: MadeTensor) -> None:
+def unaligned(made: RawTensor) -> None:
     made.tensor.shape[0] = 1
     made.tensor.data += 1
 
 
-def unknown_flag(made: MadeTensor) -> None:
+def unknown_flag(made: RawTensor) -> None:
     if made.is_versioned:
         made.managed.flags |= 1 << 40
 
 
-def transposed(made: MadeTensor) -> None:
+def transposed(made: RawTensor) -> None:
     made.tensor.strides[0], made.tensor.strides[1] = 1, 2
 
 
 class PermittedCopyFlag(Good):
     """Says IS_COPIED of memory that is shared."""
 
-    def tensor(self, versioned: bool, copied: bool) -> MadeTensor:
+    def tensor(self, versioned: bool, copied: bool) -> RawTensor:
         made = super().tensor(versioned, copied)
         if versioned:
             made.managed.flags = IS_COPIED

@@ -12,8 +12,8 @@ import torch
 from arrowdl._core import make_borrowed_capsule
 from arrowdl.testing import RULES, check_exchange_api
 from arrowdl.testing._exchange_api import ATTRIBUTE, NAME
-from arrowdl.testing._made_tensor import MadeTensor, Memory
 from arrowdl.testing._managed import deleter_address
+from arrowdl.testing._raw_tensor import Memory, RawTensor
 from arrowdl.testing._structs import (
     DLManagedTensorVersioned,
     DLPackExchangeAPI,
@@ -59,7 +59,7 @@ class Good:
         return make_capsule(ctypes.addressof(self.table), NAME)
 
     def make(self) -> Any:
-        return self.type(MadeTensor(None, (0,), dtype="float32"), Memory.of("f", range(1, 7)))
+        return self.type(RawTensor(None, (0,), dtype="float32"), Memory.of("f", range(1, 7)))
 
     def allocate(self, prototype: int, out: int, context: int | None, set_error: int) -> int:
         wanted = DLTensor.from_address(prototype)
@@ -67,7 +67,7 @@ class Good:
             self.say(set_error, context)
             return -1
         shape = tuple(wanted.shape[axis] for axis in range(wanted.ndim))
-        made = MadeTensor(Memory(bytes(64)), shape, dtype=(wanted.dtype.code, wanted.dtype.bits))
+        made = RawTensor(Memory(bytes(64)), shape, dtype=(wanted.dtype.code, wanted.dtype.bits))
         _write(out, made.address)
         return 0
 
@@ -78,7 +78,7 @@ class Good:
         _write(out, self.export(_object_at(array)).address)
         return 0
 
-    def export(self, array: Any) -> MadeTensor:
+    def export(self, array: Any) -> RawTensor:
         return array.export()
 
     def borrow(self, array: int, out: int) -> int:
@@ -108,14 +108,14 @@ class Array:
     def __init__(self, managed: Any, memory: Memory | None) -> None:
         self.managed, self.memory = managed, memory
 
-    def export(self) -> MadeTensor:
-        return MadeTensor(self.memory, (2, 3), dtype="float32", strides=(3, 1))
+    def export(self) -> RawTensor:
+        return RawTensor(self.memory, (2, 3), dtype="float32", strides=(3, 1))
 
     def __dlpack__(self, **_: Any) -> Any:
         if self.memory is not None:
             return self.export().capsule()
         address = DLManagedTensorVersioned.from_address(self.managed).dl_tensor.data
-        again = MadeTensor(address, (2, 3), dtype="float32", strides=(3, 1))
+        again = RawTensor(address, (2, 3), dtype="float32", strides=(3, 1))
         return make_borrowed_capsule(again.address, "dltensor_versioned")
 
     def __del__(self) -> None:
@@ -176,12 +176,12 @@ class Fails(Good):
 
 
 class OtherShape(Good):
-    def export(self, array: Any) -> MadeTensor:
-        return MadeTensor(array.memory, (6,), dtype="float32", strides=(1,))
+    def export(self, array: Any) -> RawTensor:
+        return RawTensor(array.memory, (6,), dtype="float32", strides=(1,))
 
 
 class KeepsArrays(Good):
-    def export(self, array: Any) -> MadeTensor:
+    def export(self, array: Any) -> RawTensor:
         KEPT.append(array)
         return super().export(array)
 

@@ -48,10 +48,10 @@ class Left:
 
     def drop(self, errors: Mapping[int, Exception]) -> list[int]:
         """Drop rows by their numbers among those that are left; return the numbers of others."""
-        kept = [i for i in range(len(self.rows)) if i not in errors]
+        remaining = [i for i in range(len(self.rows)) if i not in errors]
         self.errors |= {self.rows[i]: error for i, error in errors.items()}
-        self.rows = [self.rows[i] for i in kept]
-        return kept
+        self.rows = [self.rows[i] for i in remaining]
+        return remaining
 
 
 @dataclass
@@ -97,8 +97,8 @@ def find_rest(
             if len(note.parts) == 1:
                 raise failure
             attempt(*span)
-        except FunctionError as own:
-            rest.drop(span, own, note, numbered)
+        except FunctionError as error:
+            rest.drop(span, error, note, numbered)
         else:
             rest.spans.append(span)
     return rest

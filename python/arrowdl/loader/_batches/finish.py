@@ -57,9 +57,9 @@ def make_global(
                 'jax.config.update("jax_enable_x64", True) first, or cast with dtype='
             )
     if sharding.is_fully_addressable:  # one call for all columns takes half of the time
-        made = jax.device_put(arrays, sharding)
+        tensors = jax.device_put(arrays, sharding)
     else:
-        made = [jax.make_array_from_process_local_data(sharding, array) for array in arrays]
-    for place, array in zip(places, made, strict=True):
+        tensors = [jax.make_array_from_process_local_data(sharding, array) for array in arrays]
+    for place, array in zip(places, tensors, strict=True):
         leaves[place] = array
     return jax.tree.unflatten(structure, leaves)

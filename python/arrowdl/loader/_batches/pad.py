@@ -31,10 +31,10 @@ def pad_batches(
         for i in count():
             if array is None:
                 return
-            own = valid_rows.get(i, len(array))
-            if own < rows:
-                valid_rows[i] = own
-            yield pad_rows(array, own, rows)
+            rank_rows = valid_rows.get(i, len(array))
+            if rank_rows < rows:
+                valid_rows[i] = rank_rows
+            yield pad_rows(array, rank_rows, rows)
             array = next(stream, None)
 
     return _core.from_arrow_stream(pad())

@@ -66,8 +66,8 @@ class SkipArrow:
         for row, error in sorted(left.errors.items()):
             row_report = report_failed(self._numbered, [numbers[row]], error)
             report = row_report if report is None else report + row_report
-        kept = set(left.rows)
-        parts = [sum(row in kept for row in range(*span)) for span in note.list_spans()]
+        left_rows = set(left.rows)
+        parts = [sum(row in left_rows for row in range(*span)) for span in note.list_spans()]
         parts, numbers = [rows for rows in parts if rows], [numbers[row] for row in left.rows]
         self._notes[index] = Note(numbers, parts, report)
 

@@ -145,7 +145,7 @@ class _BoundStep:
         self,
         batch: pa.RecordBatch,
         seed: int,
-        call: Callable[..., Any] = lambda function, *given: function(*given),
+        call: Callable[..., Any] = lambda function, *arguments: function(*arguments),
         left: Left | None = None,
     ) -> pa.RecordBatch:
         """Return the batch that the function makes, of rows that are `left`; `call` calls it."""
@@ -158,9 +158,9 @@ class _BoundStep:
             error = failure.error
             if left is None or not (self._is_own and isinstance(error, RowsError)):
                 raise
-            if error.make_rest is None or not (kept := left.drop(error.errors)):
+            if error.make_rest is None or not (remaining := left.drop(error.errors)):
                 raise
-            rows, value = take_rows(rows, kept), call(error.make_rest)
+            rows, value = take_rows(rows, remaining), call(error.make_rest)
         return _replace_column(rows, index, value)
 
 

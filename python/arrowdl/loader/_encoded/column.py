@@ -47,7 +47,7 @@ def _list_of_struct(column: pa.StructArray) -> Sequence[Any] | None:
     data, paths = types.get("bytes", pa.null()), types.get("path", pa.null())
     has_data, has_paths = _is_binary(data), is_string(paths)
     if not (has_data or has_paths) or not all(
-        known or pa.types.is_null(kind) for known, kind in ((has_data, data), (has_paths, paths))
+        has or pa.types.is_null(kind) for has, kind in ((has_data, data), (has_paths, paths))
     ):
         return None
     names = [field.name for field in column.type]

@@ -75,7 +75,7 @@ class FileDecoder:
             threads = max(_core.num_threads(), least)
         call_in_threads(decode, len(rows), threads)
         good = [row for row in range(len(files)) if row not in errors]
-        made = [results[row] for row in good]
+        decoded = [results[row] for row in good]
         if errors:
-            raise RowsError(errors, partial(join, good, made))
-        return join(good, made)
+            raise RowsError(errors, partial(join, good, decoded))
+        return join(good, decoded)

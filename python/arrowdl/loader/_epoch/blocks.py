@@ -133,7 +133,7 @@ class BlockPlan:
         lengths = itertools.chain(
             [pa.array([], "i4")], (pa.array(rows.field(0)) for rows in arrays)
         )
-        lists = _core.from_arrow_stream(_make_lists(name, own) for own in lengths)
+        lists = _core.from_arrow_stream(_make_lists(name, part) for part in lengths)
         packed = lists.pack(**self._arguments, resume_from=place)
         if self._arguments["strategy"] == "concat":
             packed = packed.rebatch(_BLOCKS)
@@ -220,8 +220,8 @@ class SourceBlocks(Blocks):
         self._rows = EpochRows(source, order, epoch)
         self._count = source.num_rows
         self._whole: Callable[[], WholeRows | None] = _find_none
-        own = EpochRows(lengths, order, epoch)
-        self._plan = BlockPlan(partial(_read_from, own, self._count), pack)
+        epoch_rows = EpochRows(lengths, order, epoch)
+        self._plan = BlockPlan(partial(_read_from, epoch_rows, self._count), pack)
         blocks = self._plan.count()
         self.units: list[int] = [_UNIT] * (blocks // _UNIT)
         if blocks % _UNIT:
@@ -229,10 +229,10 @@ class SourceBlocks(Blocks):
 
     def with_rows(self, source: IndexedSource) -> SourceBlocks:
         """Return the blocks of the same rows, which may have more columns."""
-        made = copy(self)
-        made._source, made._rows = source, EpochRows(source, self._order, self._epoch)
-        made._whole = _find_none
-        return made
+        changed = copy(self)
+        changed._source, changed._rows = source, EpochRows(source, self._order, self._epoch)
+        changed._whole = _find_none
+        return changed
 
     def read_rows(
         self, start: int, stop: int, order: UnitOrder, readers: int = 1
@@ -299,9 +299,10 @@ class MixtureBlocks(Blocks, EpochSequences):
         self._end = order.length if order.stop == "first" else ENDLESS
         if order.stop != "first":
             _require_tokens(lengths, pack)
-        own = MixedSequences(lengths, epoch)
+        sequences = MixedSequences(lengths, epoch)
         self._plans = [
-            BlockPlan(partial(_open_sequence, own, i, self._end), pack) for i in range(order.splits)
+            BlockPlan(partial(_open_sequence, sequences, i, self._end), pack)
+            for i in range(order.splits)
         ]
         if source.is_endless:
             self._count = ENDLESS
@@ -313,9 +314,9 @@ class MixtureBlocks(Blocks, EpochSequences):
 
     def with_rows(self, source: MixedSource) -> MixtureBlocks:
         """As in `SourceBlocks`."""
-        made = copy(self)
-        made._source, made._sequences = source, MixedSequences(source, self._epoch)
-        return made
+        changed = copy(self)
+        changed._source, changed._sequences = source, MixedSequences(source, self._epoch)
+        return changed
 
     def find_row(self, block: int) -> int:
         """Return the row of the first sequence with which one of its blocks begins."""
@@ -349,7 +350,7 @@ class MixtureBlocks(Blocks, EpochSequences):
             Span(place.row, self._end if end is None else end)
             for place, end in zip(places, ends, strict=True)
         ]
-        streams = self._sequences.open([(i, own) for (i, _), own in zip(wanted, rows, strict=True)])
+        streams = self._sequences.open([(wanted[i][0], span) for i, span in enumerate(rows)])
         return [
             self.pack_rows(stream, place).slice(0, len(span))
             for stream, place, (_, span) in zip(streams, places, wanted, strict=True)
@@ -385,9 +386,9 @@ class StreamBlocks(StreamSource):
 
     def with_rows(self, source: StreamSource) -> StreamBlocks:
         """As in `SourceBlocks`."""
-        made = copy(self)
-        made._rows = source
-        return made
+        changed = copy(self)
+        changed._rows = source
+        return changed
 
     def open(self, epoch: int) -> _core.DeviceStream:
         """As in `StreamSource`."""

@@ -76,14 +76,14 @@ class BucketedRows(EpochSequences):
         if lengths is not None:
             row_lengths = cut_rows(lengths, itertools.repeat((self._rows, 0)))
         numbers = itertools.count(first)
-        for number, parts, own in zip(numbers, windows, row_lengths, strict=False):
-            if own is None:
+        for number, parts, window_lengths in zip(numbers, windows, row_lengths, strict=False):
+            if window_lengths is None:
                 columns = [part.field(self._column) for part in parts]
             else:
-                columns = [part.field(LENGTH) for part in own]
+                columns = [part.field(LENGTH) for part in window_lengths]
             order = find_order(columns, self._column, self._find_window(number))
             yield self._sort_rows(parts, order)
-            del parts, own, columns
+            del parts, window_lengths, columns
 
     def _sort_rows(self, parts: list[_core.DeviceArray], order: Any) -> _core.DeviceArray:
         starts = list(itertools.accumulate(map(len, parts), initial=0))

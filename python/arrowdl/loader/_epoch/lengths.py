@@ -187,12 +187,12 @@ def check_lengths(
     import pyarrow.compute as pc
 
     for array in rows:
-        found = measure_rows(array.field(column), column)
+        sizes = measure_rows(array.field(column), column)
         said = measure_rows(array.field(lengths), lengths)
-        if not found.equals(said):
-            i = pc.index(pc.not_equal(found, said), True).as_py()
+        if not sizes.equals(said):
+            i = pc.index(pc.not_equal(sizes, said), True).as_py()
             raise ValueError(
-                f'"{lengths}" says that a row has {said[i]} tokens, and "{column}" has {found[i]}: '
+                f'"{lengths}" says that a row has {said[i]} tokens, and "{column}" has {sizes[i]}: '
                 "lengths= is a column with the number of items of each list. Write it again, or "
                 "leave lengths= out"
             )

@@ -142,8 +142,8 @@ class EpochRows:
         first = span.start // size
         stop = min(-(-span.stop // size) * size, self._source.num_rows)
         stream = self._lanes.read(first * size, stop, readers)
-        own = self._source.is_decoded
-        stream = stream.shuffle(size, self._seed, first_window=first, in_place=own)
+        is_private = self._source.is_decoded
+        stream = stream.shuffle(size, self._seed, first_window=first, in_place=is_private)
         return stream.slice(span.start - first * size, len(span))
 
     def group(self, spans: Iterable[Span]) -> Iterator[list[Span]]:

@@ -60,8 +60,8 @@ def _join(streams: Sequence[_core.DeviceStream], turns: _Turns) -> _core.DeviceS
 
     def join() -> Iterator[_core.DeviceArray]:
         cuts = (cut_rows(stream, turns.list_cuts()) for stream in streams)
-        for found in itertools.zip_longest(*cuts):
-            parts = [part for parts in found for part in parts or ()]
+        for turn in itertools.zip_longest(*cuts):
+            parts = [part for parts in turn for part in parts or ()]
             if len(parts) > 1:
                 parts = list(_core.chain(parts).rebatch(sum(map(len, parts))))
             yield parts.pop()

@@ -55,16 +55,16 @@ class SharedUnits:
 
     def read(self, span: Span) -> Iterator[_core.DeviceArray]:
         """Yield the rows of one of the spans; each span is read once."""
-        own = self._locate(span)
-        row, number = own.start, self._first
-        while row < own.stop:
+        local = self._locate(span)
+        row, number = local.start, self._first
+        while row < local.stop:
             if number == self._count and not self._read_next():
                 return
             shared_array = self._shared_arrays.get(number)
             if (
                 shared_array is not None
                 and shared_array[1] + len(shared_array[0]) > row
-                and shared_array[1] < own.stop
+                and shared_array[1] < local.stop
             ):
                 array, begin, readers = shared_array
                 if readers == 1:
@@ -72,7 +72,7 @@ class SharedUnits:
                 else:
                     self._shared_arrays[number] = (array, begin, readers - 1)
                 del shared_array
-                end = min(own.stop, begin + len(array))
+                end = min(local.stop, begin + len(array))
                 yield array[row - begin : end - begin]
                 del array
                 row = end
@@ -231,8 +231,8 @@ class Sequences(EpochSequences):
         rows, readers = EpochRows(self._source, self._order, self._epoch), self._readers or 1
         starts = [locate_sequence(index, self._splits, self._rows).start for index, _ in wanted]
         spans = [
-            Span(start + own.start, start + own.stop)
-            for start, (_, own) in zip(starts, wanted, strict=True)
+            Span(start + wanted_span.start, start + wanted_span.stop)
+            for start, (_, wanted_span) in zip(starts, wanted, strict=True)
         ]
         if len(spans) == 1:
             return [rows.read(spans[0], readers)]

@@ -144,13 +144,13 @@ class Position:
         block: int,  # tokens of a row, for steps of a number of rows
     ) -> None:
         """Raise ValueError if an endless mixture has had more tokens than any training reads."""
-        shardings = [(stage.sharding, stage.batches) for stage in self.stages]
-        tokens = sum(
-            batches * (own.tokens or own.global_batch_size * block) for own, batches in shardings
-        )
+        tokens = 0
+        for stage in self.stages:
+            sharding = stage.sharding
+            tokens += stage.batches * (sharding.tokens or sharding.global_batch_size * block)
         if tokens > _MOST_TOKENS:
             raise ValueError(
-                f"not a state of this Loader: its stages {[_to_list(own) for own in self.stages]} "
+                f"not a state of this Loader: its stages {list(map(_to_list, self.stages))} "
                 f"have {tokens} tokens, and a mixture without end has at most {_MOST_TOKENS}"
             )
 
@@ -247,19 +247,19 @@ def find_state(state: Any) -> dict[str, Any]:
     if any(other.get(key) != states[0].get(key) for other in states for key in _ORDER_KEYS):
         raise ValueError(f"states of several Loaders: give the state of this one. {_refuse(state)}")
     furthest: Mapping[str, Any] = max(states, key=_measure)
-    found = dict(furthest)
+    loader_state = dict(furthest)
     since = state.get("_steps_since_snapshot", 0)
     if type(since) is not int or not 0 <= since <= _MOST_ROWS:
         raise ValueError(_refuse(state, "_steps_since_snapshot is not a number of steps"))
     if since:
-        if not found["stages"]:
+        if not loader_state["stages"]:
             raise ValueError(
                 "the state has no snapshot of the workers yet: make the StatefulDataLoader with "
                 "snapshot_every_n_steps=1"
             )
-        *before, last = found["stages"]
-        found["stages"] = [*before, [*last[:-1], last[-1] + since]]
-    return found
+        *before, last = loader_state["stages"]
+        loader_state["stages"] = [*before, [*last[:-1], last[-1] + since]]
+    return loader_state
 
 
 def _refuse(state: Any, why: str = "") -> str:

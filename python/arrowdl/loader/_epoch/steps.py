@@ -230,11 +230,11 @@ def _fill_sums(chunks: Iterable[Sequence[pa.Array]], max_tokens: int) -> Iterato
                 break
             last = count + end - begin
             yield last
-            known = before if end == 0 else [own[end - 1] for own in sums]
-            limits = [start + max_tokens for start in known]
+            starts = before if end == 0 else [sequence_sums[end - 1] for sequence_sums in sums]
+            limits = [start + max_tokens for start in starts]
             begin, count = end, 0
         count += rows - begin
-        before = [own[-1] for own in sums]
+        before = [sequence_sums[-1] for sequence_sums in sums]
     if count:
         yield count
 

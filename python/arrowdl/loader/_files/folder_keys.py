@@ -101,8 +101,8 @@ def _find_bounds(fragment: Any, group: int, name: str) -> tuple[Any, ...]:
 
     metadata = fragment.metadata.row_group(group)
     for chunk in map(metadata.column, range(metadata.num_columns)):
-        found = read_statistics(chunk) if chunk.path_in_schema == name else None
-        if found is not None and found.has_min_max:
+        stats = read_statistics(chunk) if chunk.path_in_schema == name else None
+        if stats is not None and stats.has_min_max:
             type = fragment.physical_schema.field(name).type
-            return tuple(pa.scalar(bound, type).as_py() for bound in (found.min, found.max))
+            return tuple(pa.scalar(bound, type).as_py() for bound in (stats.min, stats.max))
     return ()

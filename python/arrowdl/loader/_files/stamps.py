@@ -175,8 +175,8 @@ class FileStamps:
                 continue
             try:
                 self._checked[path].handler.check_unchanged(path)
-            except Exception as found:
-                if error is None or isinstance(found, FileChangedError):
+            except Exception as failure:
+                if error is None or isinstance(failure, FileChangedError):
                     raise
 
     def _is_local(self, path: str) -> bool:

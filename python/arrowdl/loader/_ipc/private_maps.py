@@ -94,7 +94,7 @@ def _find_part(batch: pa.RecordBatch, files: Sequence[MappedFile]) -> _Part | No
     """Return the part of a file that has the buffers of a batch; None if there is none."""
     ordered = sorted(files, key=lambda file: file.address)
     addresses = [file.address for file in ordered]
-    found: MappedFile | None = None
+    mapped_file: MappedFile | None = None
     start, stop = sys.maxsize, 0
     for column in batch.columns:
         for buffer in column.buffers():
@@ -102,13 +102,13 @@ def _find_part(batch: pa.RecordBatch, files: Sequence[MappedFile]) -> _Part | No
                 continue
             i = bisect_right(addresses, buffer.address) - 1
             offset = buffer.address - addresses[i] if i >= 0 else 0
-            if i < 0 or offset >= ordered[i].size or found not in (None, ordered[i]):
+            if i < 0 or offset >= ordered[i].size or mapped_file not in (None, ordered[i]):
                 continue
-            found = ordered[i]
+            mapped_file = ordered[i]
             start, stop = min(start, offset), max(stop, offset + buffer.size)
-    if found is None or found.identity is None:
+    if mapped_file is None or mapped_file.identity is None:
         return None
-    return _Part(found, start - start % mmap.ALLOCATIONGRANULARITY, stop)
+    return _Part(mapped_file, start - start % mmap.ALLOCATIONGRANULARITY, stop)
 
 
 def _join(parts: Sequence[_Part | None]) -> list[_Part | None]:

@@ -169,13 +169,13 @@ def _read_duckdb(relation: Any, epoch: int) -> Any:
 
 
 def _read_function(make: Callable[[], Any], columns: list[str] | None, epoch: int) -> Any:
-    made = _project(make(), columns)
-    if is_of(made, "polars", "LazyFrame"):
-        return made.collect()
-    if is_of(made, "pyarrow._dataset", "Dataset"):
-        return Scan(made, Query(made.schema, None, None))(epoch)
-    connected = _read_connected(made, is_own=True)
-    return made if connected is None else connected
+    source = _project(make(), columns)
+    if is_of(source, "polars", "LazyFrame"):
+        return source.collect()
+    if is_of(source, "pyarrow._dataset", "Dataset"):
+        return Scan(source, Query(source.schema, None, None))(epoch)
+    connected = _read_connected(source, is_own=True)
+    return source if connected is None else connected
 
 
 def _read_source(source: Any, epoch: int) -> Any:

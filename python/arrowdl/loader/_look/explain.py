@@ -103,8 +103,8 @@ def show_bytes(size: float) -> str:
 def measure_files(source: Source) -> tuple[int, int | None]:
     """Return the number of a source's files, and their bytes if those of all are known."""
     sizes = [stamp.size for stamp in source.files.list_stamps()]
-    known = [size for size in sizes if size is not None]
-    return len(sizes), sum(known) if known and len(known) == len(sizes) else None
+    file_sizes = [size for size in sizes if size is not None]
+    return len(sizes), sum(file_sizes) if file_sizes and len(file_sizes) == len(sizes) else None
 
 
 def explain(pipeline: Pipeline, rank: str) -> Explanation:

@@ -39,7 +39,7 @@ class CodedUnits(Protocol):
 class Codes:
     """The dictionaries of a dataset, which each call is given: a copy of it may read others."""
 
-    given: Vocabulary  # of the user
+    vocabulary: Vocabulary  # of the user
     skips: bool  # whether units that cannot be read are left out
     _tables: Vocabulary | None = None
     _first: Dictionaries | None = None  # of columns without a table, in the first rows
@@ -53,9 +53,9 @@ class Codes:
         """Return the code tables of all columns. Those that the user did not give are read."""
         if self._tables is None:
             schema = units.project()
-            columns = list_dictionaries(schema, self.given.tables)
+            columns = list_dictionaries(schema, self.vocabulary.tables)
             read = wait_for(lambda: self._read(units, columns, schema)) if columns else {}
-            self._tables = Vocabulary({**self.given.tables, **read})
+            self._tables = Vocabulary({**self.vocabulary.tables, **read})
         return self._tables
 
     def find_values(self, units: CodedUnits, column: str) -> pa.Array | None:

@@ -60,8 +60,8 @@ class UnitFinder:
         dataset, filter = self._scanner.dataset, self._scanner.query.filter
         fragments = wait_for(lambda: list_fragments(dataset, filter))
         if self._footers.are_all and filter is None and not fragments:
-            found = LocalUnits(self._footers, self._maker)
-            return Units(found, found.rows)
+            local_units = LocalUnits(self._footers, self._maker)
+            return Units(local_units, local_units.rows)
         if self._scanner.stamps.add_fragments(fragments):
             wait_for(lambda: self._check_footers(fragments))
         files = self._open_files(fragments)
@@ -116,12 +116,12 @@ class UnitFinder:
 
     def _open_files(self, fragments: Sequence[ds.Fragment]) -> list[list[Any]]:
         """List the units of each file; pyarrow opens those whose footers have not been read."""
-        known = self._footers
+        footers = self._footers
         files: dict[int, list[Any]] = {}
         for i, fragment in enumerate(fragments):
-            if (place := known.places.get(fragment.path)) is not None:
-                file, partition = plan_local(known, place), fragment.partition_expression
-                units = split_planned(file, partition, self._maker, known.schemas[place])
+            if (place := footers.places.get(fragment.path)) is not None:
+                file, partition = plan_local(footers, place), fragment.partition_expression
+                units = split_planned(file, partition, self._maker, footers.schemas[place])
                 files[i] = units if file.rows else []
         rest = [i for i in range(len(fragments)) if i not in files]
         line = OpeningLine("reads the footers", len(rest))

@@ -136,14 +136,14 @@ def join_fragments(fragments: Sequence[ds.Fragment]) -> list[ds.Fragment]:
     for fragment in fragments:
         new = [group.id for group in getattr(fragment, "row_groups", ())]
         if new and joined and joined[-1][0].path == fragment.path:
-            _, own, more = joined[-1]
-            if (more or own)[-1:] == [new[0] - 1]:
+            _, first_groups, more = joined[-1]
+            if (more or first_groups)[-1:] == [new[0] - 1]:
                 more += new
                 continue
         joined.append((fragment, new, []))
     return [
-        fragment.subset(row_group_ids=own + more) if more else fragment
-        for fragment, own, more in joined
+        fragment.subset(row_group_ids=first_groups + more) if more else fragment
+        for fragment, first_groups, more in joined
     ]
 
 

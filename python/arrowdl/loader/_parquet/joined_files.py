@@ -67,8 +67,8 @@ class JoinedFiles:
         with suppress(Exception):
             file = pq.ParquetFile(pa.BufferReader(joined), pre_buffer=False, **self._options)
             groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
-            found = [(group.num_rows, group.total_byte_size) for group in groups]
-            if found == list(zip(rows, sizes, strict=True)):
+            group_sizes = [(group.num_rows, group.total_byte_size) for group in groups]
+            if group_sizes == list(zip(rows, sizes, strict=True)):
                 numbers = list(range(len(rows)))
                 table = file.read_row_groups(numbers, self._columns, use_threads=False)
                 check(paths)

@@ -47,7 +47,7 @@ class FragmentMaker:
 
     def _forget(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Any, tuple[Any, int]] = OrderedDict()  # with their bytes
+        self._cached: OrderedDict[Any, tuple[Any, int]] = OrderedDict()  # with their bytes
         self._held = 0
 
     def __getstate__(self) -> tuple[Any, ...]:
@@ -78,27 +78,27 @@ class FragmentMaker:
         times = status.st_mtime_ns, status.st_ctime_ns  # a program can set the first one
         key = file.path, status.st_ino, status.st_size, times
         footer = self._find(key)
-        found = pq.ParquetFile(opened, metadata=footer, **options)
+        reader = pq.ParquetFile(opened, metadata=footer, **options)
         if footer is None:
-            self.compare(found.metadata, file)
-            self._keep(key, found.metadata, found.metadata.serialized_size)
-        return found
+            self.compare(reader.metadata, file)
+            self._keep(key, reader.metadata, reader.metadata.serialized_size)
+        return reader
 
     def _find(self, key: Any) -> Any:
         with self._lock:
-            if key not in self._kept:
+            if key not in self._cached:
                 return None
-            self._kept.move_to_end(key)
-            return self._kept[key][0]
+            self._cached.move_to_end(key)
+            return self._cached[key][0]
 
-    def _keep(self, key: Any, made: Any, nbytes: int) -> None:
+    def _keep(self, key: Any, item: Any, nbytes: int) -> None:
         with self._lock:
-            if key in self._kept:  # another thread was faster
+            if key in self._cached:  # another thread was faster
                 return
-            self._kept[key] = made, nbytes
+            self._cached[key] = item, nbytes
             self._held += nbytes
-            while self._held > _FOOTER_BYTES and len(self._kept) > 1:
-                _, (_, dropped) = self._kept.popitem(last=False)
+            while self._held > _FOOTER_BYTES and len(self._cached) > 1:
+                _, (_, dropped) = self._cached.popitem(last=False)
                 self._held -= dropped
 
     def compare(self, footer: pq.FileMetaData, file: PlannedFile) -> None:

@@ -83,7 +83,7 @@ class Scan:
         for start in range(0, len(wanted), FILES_AT_ONCE):
             some = wanted[start : start + FILES_AT_ONCE]
             parts = [
-                part for own in map_in_threads(self._prune, some, FILES_AT_ONCE) for part in own
+                part for group in map_in_threads(self._prune, some, FILES_AT_ONCE) for part in group
             ]
             self._check_times(parts)
             if type(dataset).__name__ == "FileSystemDataset":

@@ -161,8 +161,8 @@ class UnitReader:
     ) -> Iterator[pa.RecordBatch]:
         """Return the batches of `units`, with dictionaries encoded by `codes`."""
         scanner = self._scanner
-        own = [self._fragments[unit] for unit in units]
-        fragments = join_fragments(own)
+        unit_fragments = [self._fragments[unit] for unit in units]
+        fragments = join_fragments(unit_fragments)
         paths = [fragment.path for fragment in fragments]
         guarded = paths if arrival is None else []  # those were checked when their bytes arrived
         latest = [""]  # the path of the next batches
@@ -170,7 +170,7 @@ class UnitReader:
         batches = scanner.scan(fragments, paths, scanner.query, note, sizes=sizes, arrival=arrival)
         if codes is not None:
             batches = (codes.encode(batch, latest[0]) for batch in batches)
-        batches = self._check_counts(batches, own, [self.units[unit] for unit in units])
+        batches = self._check_counts(batches, unit_fragments, [self.units[unit] for unit in units])
         guard = partial(scanner.stamps.guard, is_checked=scanner.is_direct(fragments))
         return self._clock.time(guard(guarded, batches))
 

@@ -158,7 +158,7 @@ class _Bounds:
                 return self.find(argument, not is_negated)
             case Call("and_kleene" | "or_kleene", arguments):
                 return self._join(
-                    node, [self.find(own, is_negated) for own in arguments], is_negated
+                    node, [self.find(argument, is_negated) for argument in arguments], is_negated
                 )
             case Call("is_in", (Field() as field,)) if not is_negated:
                 return self._find_in(field, node)

@@ -23,15 +23,15 @@ def number_spans(
     """Number the rows of a stream, those of each span from its first row on."""
     import pyarrow as pa
 
-    found = next(stream, None)
-    if found is None:
+    first_array = next(stream, None)
+    if first_array is None:
         yield add_numbers(_core.from_arrow(make_empty(pa.schema(stream.schema))), 0)
         return
-    yield add_numbers(found[:0], 0)
+    yield add_numbers(first_array[:0], 0)
     waiting = iter(spans)
     number = left = 0
-    arrays = chain([found], stream)
-    del found
+    arrays = chain([first_array], stream)
+    del first_array
     for array in arrays:
         while len(array):
             if not left:

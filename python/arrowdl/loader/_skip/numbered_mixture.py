@@ -54,8 +54,8 @@ class NumberedMixture:
         for number in numbers:
             numbers_by_source.setdefault(self._find(number), []).append(number)
         reports = []
-        for i, found in numbers_by_source.items():
-            report, name = self._sources[i].report_missing(found), self._mixture.members[i].name
+        for i, wanted in numbers_by_source.items():
+            report, name = self._sources[i].report_missing(wanted), self._mixture.members[i].name
             report.entries = [replace(entry, path=entry.path or name) for entry in report.entries]
             reports.append(report)
         return reduce(add, reports)

@@ -47,8 +47,8 @@ class TokenizedSource(WrappedSource):
     ) -> None:
         import pyarrow as pa
 
-        kinds = [own.type for own in pa.schema(source.read([]).schema)]
-        has_lists = any(pa.types.is_nested(getattr(own, "storage_type", own)) for own in kinds)
+        kinds = [kind.type for kind in pa.schema(source.read([]).schema)]
+        has_lists = any(pa.types.is_nested(getattr(kind, "storage_type", kind)) for kind in kinds)
         # Without a text, lists that are packed with it would be longer.
         self._skips = options.skips and not (options.pack and has_lists)
         self._column = column
@@ -100,8 +100,8 @@ class TokenizedSource(WrappedSource):
         if os.path.exists(path):
             with pa.memory_map(path) as file:
                 table = pa.ipc.open_file(file).read_all()
-            ids, kept = table.column(0), json.loads(table.schema.metadata[_ERRORS])
-            errors = {int(row): ValueError(text) for row, text in kept.items()}
+            ids, error_texts = table.column(0), json.loads(table.schema.metadata[_ERRORS])
+            errors = {int(row): ValueError(text) for row, text in error_texts.items()}
         else:
             pieces, row = [], 0
             for piece in chain.from_iterable(map(_cut, arrays)):
@@ -109,7 +109,7 @@ class TokenizedSource(WrappedSource):
                     pieces.append(_encode(piece, self._column, self._tokenize))
                 except RowsError as error:
                     pieces.append(_fill(error, len(piece)))
-                    errors |= {row + i: own for i, own in error.errors.items()}
+                    errors |= {row + i: failure for i, failure in error.errors.items()}
                 row += len(piece)
             ids = pa.chunked_array(pieces, pa.list_(pa.int32()))
             with suppress(OSError):

@@ -92,8 +92,8 @@ class CacheFolder:
         remain."""
         entries: list[tuple[int, int, str]] = []
         used = 0
-        with os.scandir(self.path) as found:
-            for item in found:
+        with os.scandir(self.path) as items:
+            for item in items:
                 try:
                     status = item.stat(follow_symlinks=False)
                 except FileNotFoundError:  # renamed, removed as damaged

@@ -258,8 +258,8 @@ class FetchAhead:
         error = None
         try:
             unit.path, parts = self._list_ranges(index)
-        except Exception as found:
-            error = found
+        except Exception as failure:
+            error = failure
         with self._room:
             self._listed.discard(index)
             unit.error, unit.missing, unit.is_complete = error, len(parts), not parts
@@ -300,9 +300,9 @@ class FetchAhead:
         data = error = None
         try:
             data = self._read(request, is_second)
-        except Exception as found:
-            found.add_note(f"while arrowdl.Loader {request.describe()}")
-            error = found
+        except Exception as failure:
+            failure.add_note(f"while arrowdl.Loader {request.describe()}")
+            error = failure
         is_whole = self._end(request, data, error, time.monotonic() - begun)
         if is_whole:  # all ranges were of the version that is known, if it is that still
             self._fetch(_Request(request.index, request.unit, None))

@@ -74,8 +74,8 @@ class FetchHandler(ReadingHandler):
         cached = find_cache(self.inner)
         if cached is None:
             return self.read_below(path, nbytes, offset)
-        if (kept := cached.find(path, nbytes, offset)) is not None:  # its disk was late
-            return kept
+        if (cached_bytes := cached.find(path, nbytes, offset)) is not None:  # its disk was late
+            return cached_bytes
         below = cached.inner
         reader = open_reader(below, path)
         try:

@@ -112,9 +112,9 @@ class FooterHandler(ReadingHandler):
     def add_etags(self, paths: Iterable[str]) -> None:
         """Take the ETags of files from their list if it has those of opened ones; else ask."""
         listed = {path: self.find_listed_etag(path) for path in paths}
-        known = {path: etag for path in listed if (etag := self.find_stamp(path).etag)}
-        if known and all(strip_etag(listed[path]) == strip_etag(known[path]) for path in known):
-            for path in listed.keys() - known:
+        etags = {path: etag for path in listed if (etag := self.find_stamp(path).etag)}
+        if etags and all(strip_etag(listed[path]) == strip_etag(etags[path]) for path in etags):
+            for path in listed.keys() - etags:
                 self.add_etag(path, listed[path])
         unknown = [path for path in listed if self.find_stamp(path).etag is None]
 

@@ -50,8 +50,8 @@ class TableLayout:
             field = None if column.name in constants else column.find_in(stored)
             if field is not None:
                 stored_fields[column.name] = field
-            own = replace(column, default=True) if column.name in defaults else column
-            if own.is_as_in(stored):
+            planned = replace(column, default=True) if column.name in defaults else column
+            if planned.is_as_in(stored):
                 same.add(column.name)
                 if field is not None and field.type == column.type:
                     unchanged.add(column.name)

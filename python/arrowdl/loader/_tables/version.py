@@ -97,9 +97,9 @@ def unpack_files(data: bytes, paths: Sequence[str]) -> list[DataFile]:
     if table.num_rows != len(paths):
         raise ValueError(f"it has {len(paths)} files, and what is known of {table.num_rows}")
     schemas: dict[bytes, pa.Schema] = {}
-    constants, found = (_unpack_values(column, table) for column in ("constants", "defaults"))
+    constants, scalars = (_unpack_values(column, table) for column in ("constants", "defaults"))
     defaults = [
-        {name: column if column.is_valid else None for name, column in of.items()} for of in found
+        {name: column if column.is_valid else None for name, column in of.items()} for of in scalars
     ]
     files = []
     for i, path in enumerate(paths):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from arrowdl._core import make_borrowed_capsule
-from arrowdl.testing._made_tensor import (
+from arrowdl.testing._raw_tensor import (
     Memory,
     keep_until_released,
     released,
@@ -99,7 +99,7 @@ class _TestStruct:
             self.struct.release(ctypes.pointer(self.struct))
 
 
-class MadeSchema(_TestStruct):
+class RawSchema(_TestStruct):
     """An ArrowSchema. Change `struct` at will before it is handed out."""
 
     _Struct = ArrowSchema
@@ -111,8 +111,8 @@ class MadeSchema(_TestStruct):
         name: str = "",
         *,
         flags: int = NULLABLE,
-        children: Sequence[MadeSchema] = (),
-        dictionary: MadeSchema | None = None,
+        children: Sequence[RawSchema] = (),
+        dictionary: RawSchema | None = None,
     ) -> None:
         super().__init__(children, dictionary)
         self.struct.format = None if format is None else format.encode()
@@ -123,7 +123,7 @@ class MadeSchema(_TestStruct):
         return make_borrowed_capsule(self.address, "arrow_schema")
 
 
-class MadeArray(_TestStruct):
+class RawArray(_TestStruct):
     """An ArrowArray over `Memory` (or addresses, or None). Change `struct` at will."""
 
     _Struct = ArrowArray
@@ -136,8 +136,8 @@ class MadeArray(_TestStruct):
         *,
         null_count: int = 0,
         offset: int = 0,
-        children: Sequence[MadeArray] = (),
-        dictionary: MadeArray | None = None,
+        children: Sequence[RawArray] = (),
+        dictionary: RawArray | None = None,
     ) -> None:
         super().__init__(children, dictionary)
         self.buffers: list[Any] = list(buffers)
@@ -154,11 +154,11 @@ class MadeArray(_TestStruct):
         return make_borrowed_capsule(self.address, "arrow_array")
 
 
-class MadeDeviceArray:
-    """An ArrowDeviceArray around a MadeArray, which it moves in."""
+class RawDeviceArray:
+    """An ArrowDeviceArray around a RawArray, which it moves in."""
 
     def __init__(
-        self, array: MadeArray, device: tuple[int, int] = (1, -1), sync_event: int | None = None
+        self, array: RawArray, device: tuple[int, int] = (1, -1), sync_event: int | None = None
     ) -> None:
         self.array = array
         self.struct = ArrowDeviceArray()
@@ -184,7 +184,7 @@ _GetStruct = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 _GetError = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
-class MadeStream:
+class RawStream:
     """An ArrowArrayStream, or ArrowDeviceArrayStream, that writes down how it is used."""
 
     lingers = True
@@ -192,12 +192,12 @@ class MadeStream:
     def __init__(
         self,
         schema: Any,
-        arrays: Sequence[MadeArray],
+        arrays: Sequence[RawArray],
         *,
         error: str | None = None,
         device: tuple[int, int] | None = None,
     ) -> None:
-        """`schema` is a function that makes a MadeSchema. After `arrays` get_next fails with the
+        """`schema` is a function that makes a RawSchema. After `arrays` get_next fails with the
         text `error`, or the stream ends. With `device` it is a device stream."""
         self._make_schema = schema
         self.arrays = list(arrays)
@@ -205,7 +205,7 @@ class MadeStream:
         self._error = None if error is None else ctypes.create_string_buffer(error.encode())
         self._device = device
         self._failed = False
-        self.schemas: list[MadeSchema] = []  # what get_schema gave
+        self.schemas: list[RawSchema] = []  # what get_schema gave
         self.released = 0
         self.pending: BaseException | None = None
         self.misuse: list[str] = []  # calls that the specification forbids
@@ -253,13 +253,13 @@ class MadeStream:
             ctypes.memset(out, 0, size)
         return 0
 
-    def _give(self, array: MadeArray, out: int) -> None:
+    def _give(self, array: RawArray, out: int) -> None:
         if self._device is None:
             ctypes.memmove(out, array.address, ctypes.sizeof(ArrowArray))
             array.struct.release = ArrayRelease()
             return
-        made = MadeDeviceArray(array, self._device)
-        ctypes.memmove(out, made.address, ctypes.sizeof(ArrowDeviceArray))
+        device_array = RawDeviceArray(array, self._device)
+        ctypes.memmove(out, device_array.address, ctypes.sizeof(ArrowDeviceArray))
 
     def _get_last_error(self, _stream: int) -> int | None:
         self._note("get_last_error")

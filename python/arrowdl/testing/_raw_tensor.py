@@ -92,7 +92,7 @@ class Memory:
         return ctypes.string_at(self.address, self.size)
 
 
-class MadeTensor:
+class RawTensor:
     """A managed tensor over a `Memory` (or at an address, or NULL).
 
     Its `tensor` may be changed at will before it is handed out.
