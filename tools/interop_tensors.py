@@ -399,7 +399,7 @@ def _import_layout(consumer: Consumer, layout: str) -> str:
         return f"values differ: {seen} for {values}"
     if not values:
         return "values right"
-    return f"values right, {'view' if is_view(consumer, producer.made, result) else 'copy'}"
+    return f"values right, {'view' if is_view(consumer, producer.raw, result) else 'copy'}"
 
 
 def _import_read_only(consumer: Consumer) -> str:
@@ -407,20 +407,20 @@ def _import_read_only(consumer: Consumer) -> str:
         return "cannot be seen: it takes legacy capsules alone"
     producer = make_for(consumer, "float32", (4, 16), flags=READ_ONLY)
     result = consumer(producer)
-    before = producer.made.data.read()
-    if not is_view(consumer, producer.made, result):
+    before = producer.raw.data.read()
+    if not is_view(consumer, producer.raw, result):
         return "copied"
     try:
         consumer.write(result)
     except Exception as error:
         return f"kept: a write raises {type(error).__name__}"
-    return "kept" if producer.made.data.read() == before else "written through"
+    return "kept" if producer.raw.data.read() == before else "written through"
 
 
 def _import_and_drop(consumer: Consumer) -> str:
     producer = make_for(consumer, "float32", (4, 16))
     result = consumer(producer)
-    made = producer.made
+    made = producer.raw
     producer.capsules.clear()
     del producer
     gc.collect()
@@ -438,7 +438,7 @@ def _import_on_thread(consumer: Consumer) -> str:
     """Taken on a thread, read here, dropped on another thread."""
     producers = [make_for(consumer, "float32", (4, 16))]
     results = [on_thread(lambda: consumer(producers[0]))]
-    made = producers[0].made
+    made = producers[0].raw
     producers.pop().capsules.clear()
     right = same_values(flat(consumer.read(results[0])), list(range(1, 65)))
     on_thread(results.clear)

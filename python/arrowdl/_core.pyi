@@ -360,66 +360,10 @@ def to_torch(
     max_length: int | Mapping[str, int] | None = None,
     pad_to_multiple: int | None = None,
 ) -> Any: ...
-@overload
-def to_jax(
-    obj: ArrowLike,
-    /,
-    *,
-    nulls: Literal["mask"],
-    ragged: RaggedLike = "jagged",
-    stack: Literal[True],
-    device: DeviceLike | None = None,
-    copy: bool | None = None,
-    dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
-    pad_value: SupportsFloat | Mapping[str, SupportsFloat] = 0,
-    max_length: int | Mapping[str, int] | None = None,
-    pad_to_multiple: int | None = None,
-) -> tuple[Any, Any]: ...
-@overload
-def to_jax(
-    obj: ArrowLike,
-    /,
-    *,
-    nulls: NullsLike = "raise",
-    ragged: RaggedLike = "jagged",
-    stack: bool | Mapping[str, Sequence[str]] | None = False,
-    device: DeviceLike | None = None,
-    copy: bool | None = None,
-    dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
-    pad_value: SupportsFloat | Mapping[str, SupportsFloat] = 0,
-    max_length: int | Mapping[str, int] | None = None,
-    pad_to_multiple: int | None = None,
-) -> Any: ...
-@overload
-def to_numpy(
-    obj: ArrowLike,
-    /,
-    *,
-    nulls: Literal["mask"],
-    ragged: RaggedLike = "jagged",
-    stack: Literal[True],
-    device: DeviceLike | None = None,
-    copy: bool | None = None,
-    dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
-    pad_value: SupportsFloat | Mapping[str, SupportsFloat] = 0,
-    max_length: int | Mapping[str, int] | None = None,
-    pad_to_multiple: int | None = None,
-) -> tuple[Any, Any]: ...
-@overload
-def to_numpy(
-    obj: ArrowLike,
-    /,
-    *,
-    nulls: NullsLike = "raise",
-    ragged: RaggedLike = "jagged",
-    stack: bool | Mapping[str, Sequence[str]] | None = False,
-    device: DeviceLike | None = None,
-    copy: bool | None = None,
-    dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
-    pad_value: SupportsFloat | Mapping[str, SupportsFloat] = 0,
-    max_length: int | Mapping[str, int] | None = None,
-    pad_to_multiple: int | None = None,
-) -> Any: ...
+
+to_jax = to_torch
+to_numpy = to_torch
+
 def list_columns(schema: SupportsArrowSchema) -> list[str] | None: ...
 def make_struct(names: Sequence[str], arrays: Sequence[Any]) -> DeviceArray: ...
 def make_list(values: Any, offsets: Any) -> DeviceArray: ...

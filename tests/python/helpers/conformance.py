@@ -88,7 +88,7 @@ def calls_null(x: Any) -> Any:
     """A `from_dlpack` of numpy that calls a NULL deleter."""
     import numpy as np
 
-    if isinstance(x, RawProducer) and not deleter_address(x.made.managed):
+    if isinstance(x, RawProducer) and not deleter_address(x.raw.managed):
         ctypes.string_at(0)
     return np.from_dlpack(x)
 
@@ -97,6 +97,6 @@ def hangs(x: Any) -> Any:
     """A `from_dlpack` of numpy that never returns for a NULL deleter."""
     import numpy as np
 
-    if isinstance(x, RawProducer) and not deleter_address(x.made.managed):
+    if isinstance(x, RawProducer) and not deleter_address(x.raw.managed):
         threading.Event().wait()
     return np.from_dlpack(x)

@@ -22,6 +22,7 @@ from arrowdl.loader._settings.storage import Storage
 from arrowdl.loader._settings.tokens import Tokens
 
 Flat = dict[str, Any]
+_RANKS, _STORAGE = Ranks(), Storage()  # what is left out
 
 
 def flatten(
@@ -68,12 +69,12 @@ def flatten(
 
 def read_ranks(ranks: Any) -> Ranks:
     """Return `ranks=`, which may be left out."""
-    return Ranks() if ranks is None else require_instance("ranks", ranks, Ranks)
+    return _RANKS if ranks is None else require_instance("ranks", ranks, Ranks)
 
 
 def read_storage(storage: Any) -> Storage:
     """Return `storage=`, which may be left out."""
-    return Storage() if storage is None else require_instance("storage", storage, Storage)
+    return _STORAGE if storage is None else require_instance("storage", storage, Storage)
 
 
 def read_seed(seed: Any) -> Seed:

@@ -68,7 +68,7 @@ class CacheHandler(ReadingHandler):
         reader = None
         if path not in self._stamps:
             reader = super().open_reader(path)
-            self._stamps[path] = reader.stamp()
+            self._stamps[path] = reader.stamp
         return _CachedReader(self, path, self._stamps[path], reader)
 
     def read_end(self, path: str, nbytes: int, stamp: Stamp | None = None) -> FileEnd:
@@ -110,23 +110,20 @@ def find_cache(filesystem: fs.FileSystem) -> CacheHandler | None:
     return handler
 
 
-class _CachedReader:
+class _CachedReader(Reader):
     def __init__(
         self, handler: CacheHandler, path: str, stamp: Stamp, below: Reader | None
     ) -> None:
         self._handler = handler
         self._path = path
-        self._stamp = stamp
+        self.stamp = stamp
         self._below = below
         self._lock = threading.Lock()
         self._key = handler.make_key(path, stamp)
 
-    def stamp(self) -> Stamp:
-        return self._stamp
-
     def read_at(self, nbytes: int, offset: int) -> Any:
-        if self._stamp.size is not None:
-            nbytes = max(0, min(nbytes, self._stamp.size - offset))
+        if self.stamp.size is not None:
+            nbytes = max(0, min(nbytes, self.stamp.size - offset))
         if self._key is None or not nbytes:
             return self._read_below(nbytes, offset)
         key = _name_range(self._key, nbytes, offset)

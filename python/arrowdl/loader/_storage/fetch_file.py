@@ -10,7 +10,7 @@ import pyarrow.fs as fs
 from arrowdl.loader._storage.fetch_ahead import FETCH_BYTES, FetchAhead
 from arrowdl.loader._storage.fetch_handler import FetchHandler
 from arrowdl.loader._storage.held_ranges import Range
-from arrowdl.loader._storage.readers import Reader, Stamp, make_native_file
+from arrowdl.loader._storage.readers import Reader, make_native_file
 from arrowdl.loader._storage.unit_ranges import RANGE_BYTES, UnitRanges, join_ranges
 
 # Eight files are read at a time, at most.
@@ -24,13 +24,12 @@ def open_fetched(filesystem: fs.FileSystem, path: str) -> pa.NativeFile:
     return make_native_file(_FetchedReader(FetchHandler(filesystem), path))
 
 
-class _FetchedReader:
+class _FetchedReader(Reader):
     """A reader that drops what is before its position. It goes on where it was, or jumps."""
 
     def __init__(self, handler: FetchHandler, path: str) -> None:
         self._reader: Reader = handler.open_reader(path)
-        size = self._reader.stamp().size
-        assert size is not None
+        self.stamp, size = self._reader.stamp, self._reader.size
         self._nbytes = _RANGES * RANGE_BYTES
         count = -(-size // self._nbytes)
 
@@ -42,9 +41,6 @@ class _FetchedReader:
         self._fetched = FetchAhead(handler, count, list_ranges, _FILE_BYTES, _REQUESTS)
         self._first, self._last = 0, -1  # pieces: held, and used last
         self._fetched.start()
-
-    def stamp(self) -> Stamp:
-        return self._reader.stamp()
 
     def read_at(self, nbytes: int, offset: int) -> Any:
         first, stop = offset // self._nbytes, -(-(offset + nbytes) // self._nbytes)

@@ -59,7 +59,7 @@ class FetchHandler(ReadingHandler):
     def open_reader(self, path: str) -> Reader:
         if path not in self._stamps:
             with _Borrowed(self, path) as reader:
-                self._stamps[path] = reader.stamp()
+                self._stamps[path] = reader.stamp
         return _HeldReader(self, path, self._stamps[path])
 
     def read_below(self, path: str, nbytes: int, offset: int) -> Any:
@@ -138,18 +138,14 @@ def _find_lowest(filesystem: fs.FileSystem) -> fs.FileSystem:
     return _find_lowest(handler.inner)
 
 
-class _HeldReader:
+class _HeldReader(Reader):
+    """Reads what is held; closing it leaves the files below open for others."""
+
     def __init__(self, handler: FetchHandler, path: str, stamp: Stamp) -> None:
         self._handler = handler
         self._path = path
-        self._stamp = stamp
-
-    def stamp(self) -> Stamp:
-        return self._stamp
+        self.stamp = stamp
 
     def read_at(self, nbytes: int, offset: int) -> Any:
         held = self._handler.held.find(self._path, offset, nbytes) if nbytes else b""
         return self._handler.read_below(self._path, nbytes, offset) if held is None else held
-
-    def close(self) -> None:
-        """Files below stay open for others."""

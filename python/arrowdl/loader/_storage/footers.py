@@ -216,7 +216,7 @@ class FooterHandler(ReadingHandler):
                 self._held -= len(before.data)
 
 
-class _FooterReader:
+class _FooterReader(Reader):
     """Opens the file when bytes are read that are not kept."""
 
     def __init__(self, handler: FooterHandler, path: str) -> None:
@@ -225,34 +225,30 @@ class _FooterReader:
         self._lock = threading.Lock()
         self._reader: Reader | None = None
         if (held := handler.find(path)) is not None:
-            self._stamp = held.stamp
+            self.stamp = held.stamp
         else:
             self._reader = handler.open_below(path)
-            self._stamp = self._reader.stamp()
-
-    def stamp(self) -> Stamp:
-        return self._stamp
+            self.stamp = self._reader.stamp
 
     def _read_below(self, nbytes: int, offset: int) -> Any:
         with self._lock:
             if self._reader is None:
                 self._reader = self._handler.open_below(self._path)
-                self._stamp = self._reader.stamp()
+                self.stamp = self._reader.stamp
         return self._reader.read_at(nbytes, offset)
 
     def read_at(self, nbytes: int, offset: int) -> Any:
-        stamp = self.stamp()
-        assert stamp.size is not None
-        nbytes = max(0, min(nbytes, stamp.size - offset))
+        stamp, size = self.stamp, self.size
+        nbytes = max(0, min(nbytes, size - offset))
         held = self._handler.find(self._path)
         is_kept = held is not None and not list_changes(held.stamp, stamp)
         if held is not None and is_kept and (data := held.read(nbytes, offset)) is not None:
             return data
-        if not self._has_footer(nbytes, offset, stamp.size, is_kept):
+        if not self._has_footer(nbytes, offset, size, is_kept):
             return self._read_below(nbytes, offset)
         is_fresh = may_be_rewritten(stamp)
-        start = min(offset, max(0, stamp.size - _END_BYTES))
-        end = _End(stamp, start, bytes(self._read_below(stamp.size - start, start)), is_fresh)
+        start = min(offset, max(0, size - _END_BYTES))
+        end = _End(stamp, start, bytes(self._read_below(size - start, start)), is_fresh)
         self._handler.keep(self._path, end)
         return end.read(nbytes, offset)
 

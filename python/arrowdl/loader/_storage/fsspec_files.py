@@ -139,18 +139,14 @@ class FsspecHandler(ReadingHandler):
         """The layer above compares stamps."""
 
 
-class _FsspecReader:
+class _FsspecReader(Reader):
     def __init__(self, filesystem: Any, path: str, stamp: Stamp) -> None:
         self._filesystem = filesystem
         self._path = path
-        self._stamp = stamp
-
-    def stamp(self) -> Stamp:
-        return self._stamp
+        self.stamp = stamp
 
     def read_at(self, nbytes: int, offset: int) -> bytes:
-        size = self._stamp.size
-        assert size is not None
+        size = self.size
         stop = min(size, offset + nbytes)
         if stop <= offset:
             return b""
@@ -168,9 +164,6 @@ class _FsspecReader:
                 f"{type(self._filesystem).__name__}.cat_file() returned {type(data).__name__} for "
                 f"{self._path!r}: it has to return bytes"
             ) from None
-
-    def close(self) -> None:
-        """Nothing is open between requests."""
 
 
 class _WholeReader(_FsspecReader):
@@ -236,13 +229,13 @@ class _WebReader(_FsspecReader):
             if (int(told[1]), int(told[2])) != (start, stop - 1):
                 raise ShortReadError(f"the answer had bytes {told[1]} to {told[2]}")
         elif answer.status == 200:  # the whole file
-            expected = self._stamp.size
+            expected = self.stamp.size
             if "Content-Encoding" not in answer.headers and "Content-Length" in answer.headers:
                 size = int(answer.headers["Content-Length"])
         elif answer.status != 206:
             raise ShortReadError(f"the answer had no bytes, and status {answer.status}")
         names = {name: answer.headers.get(name) for name in ("ETag", "Last-Modified")}
-        changes = list_changes(self._stamp, _read_stamp({**names, "size": size}))
+        changes = list_changes(self.stamp, _read_stamp({**names, "size": size}))
         if changes:
             raise OtherVersionError(f"the answer is of another file: {', '.join(changes)}")
         return expected

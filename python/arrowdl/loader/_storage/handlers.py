@@ -164,7 +164,7 @@ def check_unchanged(filesystem: Any, path: str) -> None:
         handler.check_unchanged(path)
 
 
-class _NativeReader:
+class _NativeReader(Reader):
     """A file of a file system of pyarrow's own."""
 
     def __init__(self, filesystem: fs.FileSystem, path: str) -> None:
@@ -176,16 +176,13 @@ class _NativeReader:
             (info,) = ask_for_files(filesystem, [path])
             size = size if info.size is None else info.size
             mtime = info.mtime_ns
-        self._stamp = Stamp(size, mtime, etag)
+        self.stamp = Stamp(size, mtime, etag)
         self._is_python = isinstance(_find_base(filesystem), fs.PyFileSystem)
-
-    def stamp(self) -> Stamp:
-        return self._stamp
 
     def read_at(self, nbytes: int, offset: int) -> Any:
         if self._is_python:  # whose length is what has arrived
             return bytes(self._file.read_at(nbytes, offset))
-        return _read(self._file, nbytes, offset, self._stamp)
+        return _read(self._file, nbytes, offset, self.stamp)
 
     def close(self) -> None:
         self._file.close()
@@ -199,7 +196,7 @@ def _read(file: pa.NativeFile, nbytes: int, offset: int, stamp: Stamp) -> pa.Buf
     return read.read()
 
 
-class _GcsReader:
+class _GcsReader(Reader):
     """A file of Google Cloud Storage, opened when it is read.
 
     pyarrow's file of it asks for the whole object before it does anything else, and holds the
@@ -210,20 +207,17 @@ class _GcsReader:
         info = filesystem.get_file_info(path)
         if info.type != fs.FileType.File:
             raise FileNotFoundError(f"no object {path!r}")
-        self._stamp = Stamp(info.size, info.mtime_ns)
+        self.stamp = Stamp(info.size, info.mtime_ns)
         self._open = partial(filesystem.open_input_file, path)
         self._lock = threading.Lock()
         self._file: pa.NativeFile | None = None
-
-    def stamp(self) -> Stamp:
-        return self._stamp
 
     def read_at(self, nbytes: int, offset: int) -> pa.Buffer:
         with self._lock:
             if self._file is None:
                 self._file = self._open()
         try:
-            return _read(self._file, nbytes, offset, self._stamp)
+            return _read(self._file, nbytes, offset, self.stamp)
         except ValueError as error:  # "I/O operation on closed file": that request failed
             raise PassingError(f"the client of Google Cloud Storage failed: {error}") from error
 

@@ -50,7 +50,7 @@ class PinningHandler(ReadingHandler):
 
     def open_reader(self, path: str) -> Reader:
         reader = super().open_reader(path)
-        stamp = self._check(path, reader.stamp())
+        stamp = self._check(path, reader.stamp)
         assert stamp.size is not None
         return _WholeReader(reader, path, stamp, self)
 
@@ -77,7 +77,7 @@ class PinningHandler(ReadingHandler):
         if path in self.stamps:
             reader = super().open_reader(path)
             reader.close()
-            self._check(path, reader.stamp())
+            self._check(path, reader.stamp)
 
     def _check(self, path: str, now: Stamp) -> Stamp:
         before = self.stamps.get(path)
@@ -102,21 +102,17 @@ def _fill(before: Stamp, now: Stamp) -> Stamp:
     )
 
 
-class _WholeReader:
+class _WholeReader(Reader):
     """Raises if a store returns fewer bytes than the file has."""
 
     def __init__(self, reader: Reader, path: str, stamp: Stamp, handler: PinningHandler) -> None:
         self._reader = reader
         self._path = path
-        self._stamp = stamp
+        self.stamp = stamp
         self._handler = handler
 
-    def stamp(self) -> Stamp:
-        return self._stamp
-
     def read_at(self, nbytes: int, offset: int) -> object:
-        assert self._stamp.size is not None
-        expected = max(0, min(nbytes, self._stamp.size - offset))
+        expected = max(0, min(nbytes, self.size - offset))
         try:
             data = self._reader.read_at(nbytes, offset)
         # The object, or its generation, was rewritten; or it is the answer of one of several

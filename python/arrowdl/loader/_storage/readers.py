@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl.loader._clock import READING
 
@@ -87,17 +88,23 @@ def join_bytes(parts: Sequence[Any]) -> pa.Buffer:
     return joined
 
 
-class Reader(Protocol):
+class Reader(ABC):
     """An open file. Reading is safe from several threads at a time."""
 
-    def stamp(self) -> Stamp:
-        """Return what the store said of the file when it was opened."""
+    stamp: Stamp  # what the store said of the file when it was opened
 
+    @property
+    def size(self) -> int:
+        """The bytes of the file."""
+        assert self.stamp.size is not None
+        return self.stamp.size
+
+    @abstractmethod
     def read_at(self, nbytes: int, offset: int) -> Any:
         """Return the bytes from `offset`, as bytes or a pyarrow buffer: fewer only at the end."""
 
-    def close(self) -> None:
-        """Let go of the file."""
+    def close(self) -> None:  # noqa: B027
+        """Let go of the file; some are open during requests only."""
 
 
 FileEnd = tuple[Stamp, bytes]  # the last bytes of a file, and its stamp when they were read
@@ -106,18 +113,16 @@ FileEnd = tuple[Stamp, bytes]  # the last bytes of a file, and its stamp when th
 def read_last(reader: Reader, nbytes: int) -> FileEnd:
     """Read the end of an open file, and close it."""
     with closing(reader):
-        stamp = reader.stamp()
-        assert stamp.size is not None
-        nbytes = min(nbytes, stamp.size)
-        return stamp, bytes(reader.read_at(nbytes, stamp.size - nbytes))
+        nbytes = min(nbytes, reader.size)
+        return reader.stamp, bytes(reader.read_at(nbytes, reader.size - nbytes))
 
 
 class _ReaderFile:
     """A reader as a Python file, for ``pyarrow.PythonFile``, which calls it under a lock."""
 
-    def __init__(self, reader: Reader, size: int) -> None:
+    def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._size = size
+        self._size = reader.size
         self._position = 0
         self.closed = False
 
@@ -169,6 +174,4 @@ def make_native_file(reader: Reader) -> pa.NativeFile:
     """Return pyarrow's file over a reader; it has one position, and reads one range at a time."""
     import pyarrow as pa
 
-    size = reader.stamp().size
-    assert size is not None
-    return pa.PythonFile(_ReaderFile(reader, size), mode="r")
+    return pa.PythonFile(_ReaderFile(reader), mode="r")

@@ -113,7 +113,7 @@ class RetryingHandler(ReadingHandler):
         self.call(path, f"asking for {path!r}", lambda: check(path))
 
 
-class _RetryingReader:
+class _RetryingReader(Reader):
     """Reads again what fails, and opens the file again: its connection may be broken."""
 
     def __init__(self, handler: RetryingHandler, path: str, reader: Reader) -> None:
@@ -121,10 +121,7 @@ class _RetryingReader:
         self._path = path
         self._lock = threading.Lock()
         self._reader: Reader | None = reader
-        self._stamp = reader.stamp()
-
-    def stamp(self) -> Stamp:
-        return self._stamp
+        self.stamp = reader.stamp
 
     def read_at(self, nbytes: int, offset: int) -> Any:
         what = f"reading {nbytes} bytes of {self._path!r} from offset {offset}"

@@ -115,13 +115,11 @@ class StoresHandler(ReadingHandler):
         """The layer above compares stamps."""
 
 
-class _CleanReader:
+class _CleanReader(Reader):
     def __init__(self, reader: Reader, secrets: Secrets) -> None:
         self._reader = reader
+        self.stamp = reader.stamp
         self._secrets = secrets
-
-    def stamp(self) -> Stamp:
-        return self._reader.stamp()
 
     def read_at(self, nbytes: int, offset: int) -> Any:
         return self._secrets.guard(lambda: self._reader.read_at(nbytes, offset))

@@ -48,9 +48,7 @@ class WholeFiles:
         store, store_path = self._find(path)
         filesystem = self._access.add_layers([store], {})
         with closing(open_reader(filesystem, store_path)) as reader:
-            size = reader.stamp().size
-            assert size is not None
-            return bytes(reader.read_at(size, 0)) if size else b""
+            return bytes(reader.read_at(reader.size, 0)) if reader.size else b""
 
     def _find(self, path: str) -> tuple[Store, str]:
         """Return a store that has a path, with the secrets of its URL, and its path there."""
