@@ -11,10 +11,12 @@ from arrowdl.loader._skipped import NUMBER
 
 def pad_rows(array: _core.DeviceArray, valid: int, rows: int) -> _core.DeviceArray:
     """Repeat the rows of `array` up to `rows`, with `MASK`: the first `valid` rows are valid."""
-    mask = _make_mask(valid, rows)
+    bools = bytearray(b"\1" * valid + b"\0" * (rows - valid))  # the training may write to it
+    mask = _core.to_arrow_device(memoryview(bools).cast("?"))
     if not _core.is_host_readable(array.device):
         mask = mask.to(array.device)
-    return _add_column(_repeat_rows(array, rows), mask)
+    names, columns = array.field_names, _repeat_rows(array, rows)
+    return _core.make_struct([*names, MASK], [*map(columns.field, range(len(names))), mask])
 
 
 def drop_column(array: _core.DeviceArray, name: str) -> _core.DeviceArray:
@@ -29,17 +31,6 @@ def _repeat_rows(array: _core.DeviceArray, rows: int) -> _core.DeviceArray:
         return array
     times, remainder = divmod(rows, len(array))
     return _core.concatenate([array] * times + [array[:remainder]])
-
-
-def _make_mask(valid: int, rows: int) -> _core.DeviceArray:
-    """Return a mask in new memory, which the training may write to."""
-    mask = bytearray(b"\1" * valid + b"\0" * (rows - valid))
-    return _core.to_arrow_device(memoryview(mask).cast("?"))
-
-
-def _add_column(array: _core.DeviceArray, mask: _core.DeviceArray) -> _core.DeviceArray:
-    names = array.field_names
-    return _core.make_struct([*names, MASK], [*map(array.field, range(len(names))), mask])
 
 
 def remove_numbers(array: _core.DeviceArray) -> _core.DeviceArray:

@@ -74,7 +74,7 @@ def select_rows(
     if torch_module is not None and isinstance(batch, torch_module.Tensor):
         return batch[torch_module.tensor(index, device=batch.device)]
     if type(batch).__module__.startswith("jax"):
-        return batch.take(_to_array(index), axis=0)
+        return batch.take(sys.modules["jax"].numpy.asarray(list(index)), axis=0)
     return batch[list(index)]
 
 
@@ -84,12 +84,6 @@ def clear_end(mask: Any, start: int) -> Any:
         return mask.at[start:].set(False)
     mask[start:] = False
     return mask
-
-
-def _to_array(index: Sequence[int]) -> Any:
-    import jax
-
-    return jax.numpy.asarray(list(index))
 
 
 def _require(rows: Sequence[Any], count: int) -> Sequence[Any]:

@@ -54,14 +54,6 @@ class Kind(NamedTuple):
     check_plan: Callable[[Any], None] = _refuse_plan  # raises ValueError if there can be no plan
 
 
-def _is_files(source: Any) -> bool:
-    return list_file_objects(source) is not None
-
-
-def _is_paths(source: Any) -> bool:
-    return list_paths(source) is not None
-
-
 def _is_of(module: str, *names: str) -> Callable[[Any], bool]:
     return lambda source: is_of(source, module, *names)
 
@@ -72,8 +64,8 @@ def _refuse(source: Any, request: Request) -> Source:
 
 # The first row that matches opens a source, so one that accepts many objects comes late.
 KINDS = (
-    Kind(_is_files, open_file_objects, takes_filter=True, takes_storage=True),
-    Kind(_is_paths, open_paths, True, True, _accept_plan),
+    Kind(lambda source: list_file_objects(source) is not None, open_file_objects, True, True),
+    Kind(lambda source: list_paths(source) is not None, open_paths, True, True, _accept_plan),
     Kind(is_table, open_table),
     Kind(_is_of("deltalake", "DeltaTable"), open_delta, True, False, _accept_plan),
     Kind(_is_of("pyiceberg.table", "Table", "DataScan"), open_iceberg, True, False, _accept_plan),

@@ -88,8 +88,9 @@ def is_transient(
         return False
     if isinstance(error, FileNotFoundError):  # fsspec says so of every failure on the web
         return error.__cause__ is not None and is_transient(error.__cause__)
-    if isinstance(error, (ShortReadError, OtherVersionError, PassingError, *_TYPES)) or _is_listed(
-        type(error)
+    kinds = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__}
+    if isinstance(error, (ShortReadError, OtherVersionError, PassingError, *_TYPES)) or (
+        kinds & _CLASSES
     ):
         return True
     status = find_status(error)
@@ -110,10 +111,6 @@ def is_transient(
     if is_of_object_store:
         return True
     return type(error) is OSError and bool(_WORDS.search(text))
-
-
-def _is_listed(kind: type) -> bool:
-    return any(f"{base.__module__}.{base.__qualname__}" in _CLASSES for base in kind.__mro__)
 
 
 def find_status(error: BaseException) -> int | None:
