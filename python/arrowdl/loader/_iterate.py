@@ -98,9 +98,7 @@ def _give(
     process, returned = _process.number, reader.count_all(reader.count_read(position.batches))
     make_bar, reporter, tally, check = watch
     stream, convert, valid_rows = share.items, share.convert, reader.valid_rows
-    count_padding, finish = share.count_padding, share.finish
-    # What counts the seconds of transforms apart.
-    transform = convert if isinstance(convert, (Transform, Receive, Chain)) else None
+    count_padding, finish, transform = share.count_padding, share.finish, _find_timed(convert)
     with closing(stream), make_bar() as show:
         begin = now()
         for number in count():
@@ -153,6 +151,11 @@ def _give(
                 reporter.report(begin)
         _stay_at_exit()
     return True
+
+
+def _find_timed(convert: Callable[[Any], Any]) -> Transform | Receive | Chain | None:
+    """Return what converts batches, if it counts the seconds of transforms apart."""
+    return convert if isinstance(convert, (Transform, Receive, Chain)) else None
 
 
 def _refuse_fork() -> RuntimeError:
