@@ -1,4 +1,4 @@
-"""Types of the installed DuckDB, pandas and polars, which `test_known_extensions.py` has doubles of."""
+"""Types of the installed DuckDB, pandas and polars; `test_known_extensions.py` has doubles."""
 
 from __future__ import annotations
 
@@ -40,6 +40,34 @@ def test_opaque_types_of_duckdb_say_what_to_cast(lossless: Any, sql: str) -> Non
 )
 def test_types_of_duckdb_that_are_tensors(lossless: Any, sql: str, values: Any) -> None:
     assert arrowdl.to_numpy(lossless(sql))["x"].tolist() == values
+
+
+def test_ends_of_days_and_of_time_of_duckdb_are_numbers() -> None:
+    """pyarrow reads '24:00:00' as midnight, polars as null (findings/duckdb-end-of-day-...)."""
+    with duckdb.connect() as connection:
+        day = connection.sql("SELECT '24:00:00'::TIME AS x")
+        assert arrowdl.to_numpy(day)["x"].tolist() == [86_400_000_000]
+        (batch,) = arrowdl.Loader(day, 1, framework="numpy")
+        assert batch["x"].tolist() == [86_400_000_000]
+        end = connection.sql("SELECT 'infinity'::TIMESTAMP AS x")
+        assert arrowdl.to_numpy(end)["x"].tolist() == [2**63 - 1]
+        with pytest.raises(ValueError, match=r"beyond the range of timestamp\[ns\]"):
+            arrowdl.to_numpy(end, dtype={"x": "timestamp[ns]"})
+
+
+def test_codes_of_equal_values_and_nulls_in_dictionaries_of_loaders() -> None:
+    """perspective reads others (findings/perspective-shifts-values-...)."""
+    parts = [["a", "a", None, "c"], ["c", "b", "a"]]
+    chunks = [pa.DictionaryArray.from_arrays(range(len(part)), pa.array(part)) for part in parts]
+    loader = arrowdl.Loader(
+        pa.table({"x": pa.chunked_array(chunks)}), 7, framework="numpy", nulls="mask"
+    )
+    words = loader.vocabulary("x").to_pylist()
+    read = []
+    for batch in loader:
+        codes, valid = batch["x"]
+        read += [words[code] if kept else None for code, kept in zip(codes, valid, strict=True)]
+    assert read == parts[0] + parts[1]
 
 
 def test_periods_and_intervals_of_pandas_are_numbers() -> None:
