@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # arro3-core 0.9.1, datafusion 55.0.0 and vortex-data 0.93.0 (all arrow-rs) cannot import a slice of a fixed-size list
 # whose items are structs (boxes of points): arrow-rs cuts the fields of the structs to the slice, keeps the structs'
-# offset, and applies it again. Each raises PanicException, which is no Exception: `except Exception` does not catch it.
+# offset, and applies it again. Each raises PanicException, which `except Exception` does not catch.
 # Slices of vectors of numbers, of lists of structs and of structs are read. polars 2.1.0 and duckdb 2.0.1 read it.
 # Guessed before the run: all of them read it.
 # Seen: PanicException: assertion failed: end <= self.len()

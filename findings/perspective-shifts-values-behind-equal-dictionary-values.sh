@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # perspective 5.6.1 reads a dictionary column whose dictionary has a value twice as other values, without an error: it
-# keeps each value once, and looks the codes of the column up in what is left. Codes behind the second are one too
-# far, the last ones are empty text. Arrow lets values repeat; one is there as soon as a function is applied to the
-# dictionary alone (texts in lower case), which is the usual way to be quick. A null in a dictionary is read as "".
+# keeps each value once, and looks the codes of the column up in what is left, where each code from the second of two
+# equal values on is one too far. Arrow lets values repeat: it is enough to apply a function to the dictionary alone
+# (texts in lower case), which is quick. A null in a dictionary is read as "".
 # Guessed before the run: equal values are read right, and a null in the dictionary is null.
-# Seen: ['a', 'a', 'b'] is read as ['a', 'b', 'a'], and ['a', null, 'c'] as ['a', '', 'c']
+# Seen: ['rome', 'rome'] of the dictionary ['rome', 'rome', 'bern'] is read as ['rome', 'bern'], and ['a', null, 'c'] as
+#       ['a', '', 'c']
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -25,14 +26,12 @@ def read(array):
     return values
 
 
-cities = pa.array(["Rome", "ROME", "Bern"]).dictionary_encode()
-assert read(cities) == cities.to_pylist()
+cities = pa.array(["Rome", "ROME", "Bern"]).dictionary_encode()[:2]
+assert read(cities) == cities.to_pylist() == ["Rome", "ROME"]
 lower = pa.DictionaryArray.from_arrays(cities.indices, pc.utf8_lower(cities.dictionary))
-assert lower.to_pylist() == ["rome", "rome", "bern"]
-assert read(lower) == ["rome", "bern", "rome"]
+assert lower.to_pylist() == ["rome", "rome"]
+assert read(lower) == ["rome", "bern"]
 assert read(lower.dictionary_decode()) == lower.to_pylist()
-equal = pa.DictionaryArray.from_arrays([0, 1, 2], ["a", "a", "a"])
-assert read(equal) == ["a", "a", ""]
 null = pa.DictionaryArray.from_arrays([0, 1, 2], ["a", None, "c"])
 assert read(null) == ["a", "", "c"]
 EOF
