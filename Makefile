@@ -76,7 +76,7 @@ clean:  ## remove all that make made, environments too
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint format types build test-cpp test-python side-by-side test-pythons check-package check-compilers
+.PHONY: lint format types build test-cpp test-python side-by-side interop test-pythons check-package check-compilers
 # With TIDY=1 clang-tidy too, which takes a minute on two cores.
 lint: $(VENV)/.dev $(if $(TIDY),build $(VENV)/.tidy)  ## ruff, clang-format, codespell, phrases of prose
 	$(BIN)/ruff check
@@ -134,10 +134,9 @@ test-peer-%: .venv-%/.dev dist/.wheel
 	.venv-$*/bin/python -m pytest -q $(wildcard tests/peers/test_$*.py tests/peers/test_$*_*.py)
 	ARROWDL_PEER=$* .venv-$*/bin/python -m pytest -q tests/peers/test_conformance.py
 
-# A library of requirements/interop, in an environment of its own, into docs/interop/results.csv:
-# `make interop-polars interop-duckdb`. Outside CI.
-interop-%: dist/.wheel
-	$(BIN)/python tools/interop.py $*
+# Each in an environment of its own, into docs/interop/results.csv. Outside CI.
+interop: dist/.wheel  ## ask libraries of requirements/interop again: LIBRARIES="polars duckdb", all by default
+	$(BIN)/python tools/interop.py $(LIBRARIES)
 
 # Each in an environment of its own: what can be had of PYTHONS without building one. 3.13-newest has
 # the libraries of requirements/newest.txt, which `tools/test-pythons.sh --raise 3.13` raises.
@@ -317,7 +316,7 @@ build/.dev: $(VENV)/.build requirements/dev.txt pyproject.toml build/.modules
 build/.modules: .FORCE
 	@mkdir -p build && find python -name '*.py*' -not -path '*/__pycache__/*' | sort > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
-.PHONY: .FORCE
+.FORCE:  # it names no file, so it is always newer
 
 # Without the C++ tests, which need more packages; build/.dev reuses the object files.
 build/.demo: $(VENV)/.build pyproject.toml requirements/demo.txt requirements/constraints.txt

@@ -230,6 +230,8 @@ def main() -> None:
         finally:
             if not arguments.keep:
                 shutil.rmtree(folder / name, ignore_errors=True)
+    if not (arguments.folder or arguments.keep):
+        shutil.rmtree(folder, ignore_errors=True)
     if failed:
         sys.exit(f"no rows were written for {', '.join(failed)}")
 

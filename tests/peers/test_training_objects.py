@@ -1,6 +1,6 @@
 """Objects of tables and datasets, given to each public function: none ends the process.
 
-It tries those that the environment has: daft, datafusion, vortex and others need one of their own.
+It tries those that the environment has: daft, vortex and others need one of their own.
 """
 
 from __future__ import annotations

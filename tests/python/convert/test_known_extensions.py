@@ -255,6 +255,12 @@ def test_structs_and_bytes_that_are_their_storage() -> None:
     struct = pa.StructArray.from_arrays(times, ["timestamp", "offset_minutes"])
     found = arrowdl.to_numpy(extend(struct, "arrow.timestamp_with_offset"))["x"]
     assert list(found) == ["timestamp", "offset_minutes"]
+    ends = pa.RunEndEncodedArray.from_arrays([2], pa.array([60], pa.int16()))
+    for minutes, read in ((ends, [60, 60]), (pa.array([60, 60]).dictionary_encode(), [0, 0])):
+        times = [pa.array([0, 1], pa.timestamp("us", "UTC")), minutes]
+        struct = pa.StructArray.from_arrays(times, ["timestamp", "offset_minutes"])
+        found = arrowdl.to_numpy(extend(struct, "arrow.timestamp_with_offset"))["x"]
+        assert found["offset_minutes"].tolist() == read
     for name in ("arrow.json", "geoarrow.wkt"):
         values, offsets = arrowdl.to_numpy(extend(pa.array(["{}"]), name))["x"]
         assert (bytes(values), offsets.tolist()) == (b"{}", [0, 2])

@@ -1047,6 +1047,19 @@ def test_a_data_buffer_that_is_null_with_a_size_is_refused():
     assert pa.array(array).to_pylist() == [DATA.tobytes()[:16]]
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_data_buffers_of_no_bytes_may_be_null(count):
+    """Arrow's page says so of variadic buffers too, since June 2026."""
+    view = np.array([1, ord("a"), 0, 0], np.int32)
+    sizes = np.array([0] * count, np.int64)
+    taken = take(MadeSchema("vu"), MadeArray(1, [None, view, *[None] * count, sizes]))
+    values, offsets = arrowdl.to_numpy(taken)
+    assert (bytes(values), offsets.tolist(), taken.nbytes) == (b"a", [0, 1], 16)
+    array = pa.array(taken)
+    array.validate(full=True)
+    assert array.to_pylist() == ["a"]
+
+
 def test_missing_sizes_of_data_buffers_are_zeros():
     array = views(128)
     array.struct.buffers[3] = None

@@ -222,3 +222,18 @@ def test_a_file_is_compared_in_all_ways(tmp_path: Path) -> None:
     checks.run()
     assert all(text.startswith("WRONG") for text in checks.problems)
     assert checks.problems[0].startswith("WRONG Loader: full: ")
+
+
+def test_a_run_leaves_no_folder_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interop = load("interop")
+
+    def fail(name: str, folder: Path, pins: Path) -> None:
+        (folder / name).mkdir()
+        raise OSError("no network")
+
+    monkeypatch.setattr(interop, "make_environment", fail)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("sys.argv", ["interop.py", "numpy"])
+    with pytest.raises(SystemExit, match="no rows were written for numpy"):
+        interop.main()
+    assert not list(tmp_path.iterdir())
