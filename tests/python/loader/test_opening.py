@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.server
 import io
+import os
 import pickle
 import tempfile
 import threading
@@ -264,6 +265,22 @@ class DatasetDict(dict[str, Any]):
 
 
 DatasetDict.__module__ = "datasets.dataset_dict"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes of POSIX")
+@pytest.mark.parametrize("name", ["b.parquet", "b.arrow", "b"])
+def test_a_pipe_is_no_file(name: str, tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet")
+    pipe = tmp_path / name
+    os.mkfifo(pipe)
+    end = os.open(pipe, os.O_RDWR)  # without an end to write, opening it would wait
+    try:
+        os.write(end, b"PAR1PAR1")
+        assert read(str(tmp_path / "*")) == read(str(tmp_path)) == list(range(10))
+        with pytest.raises(FileNotFoundError, match="no file at "):
+            read(str(pipe))
+    finally:
+        os.close(end)
 
 
 def test_a_near_miss_is_told_what_to_give(tmp_path: Path) -> None:

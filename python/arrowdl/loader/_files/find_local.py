@@ -208,7 +208,7 @@ def _match(pattern: str, listing: Listing) -> None:
         if os.path.isdir(path):
             check_above(absolute, checked)
             _list_directory(absolute, listing, tuple(map(os.path.realpath, way[:-1])))
-        else:
+        elif os.path.isfile(path) or not os.path.exists(path):  # a pipe waits for its writer
             folder, name = os.path.split(absolute)
             files.setdefault(folder, {})[name] = absolute
     for folder, folder_files in files.items():
