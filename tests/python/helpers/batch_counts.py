@@ -269,7 +269,7 @@ def main() -> None:
     cuda = FakeCuda()
     counter = Counter(cuda, sys.argv[1])
     print(f"{'rows of':8}{'':9} {'':24}", *(f"{name:>18}" for name in Counts._fields))
-    for where in ("host", "device", "parts"):
+    for where in ("host", "device"):
         for shuffle in (False, True):
             for name in CASES:
                 options = {"shuffle": shuffle, "prefetch": 0}
