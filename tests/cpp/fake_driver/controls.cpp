@@ -194,6 +194,10 @@ class Controls final : public FakeDriver {
     const Lock lock(m_.mutex);
     return m_.launches;
   }
+  int pool_allocations() override {
+    const Lock lock(m_.mutex);
+    return m_.pool_allocations;
+  }
   int device_allocations() override {
     const Lock lock(m_.mutex);
     return m_.device_allocations + m_.growths;
@@ -287,6 +291,9 @@ FAKE_CONTROL int arrowdl_fake_page_locks() {
 FAKE_CONTROL int arrowdl_fake_launches() { return arrowdl_fake_driver()->launches(); }
 FAKE_CONTROL int arrowdl_fake_device_allocations() {
   return arrowdl_fake_driver()->device_allocations();
+}
+FAKE_CONTROL int arrowdl_fake_pool_allocations() {
+  return arrowdl_fake_driver()->pool_allocations();
 }
 FAKE_CONTROL int arrowdl_fake_copies() { return arrowdl_fake_driver()->copies(); }
 FAKE_CONTROL int arrowdl_fake_misuses() { return arrowdl_fake_driver()->misuses(); }

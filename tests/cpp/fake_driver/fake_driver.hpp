@@ -101,6 +101,8 @@ class FakeDriver {
   virtual int64_t page_locks() = 0;
   /// How many kernels have been launched.
   virtual int launches() = 0;
+  /// How many calls have taken memory of a pool.
+  virtual int pool_allocations() = 0;
   /// How many calls have taken memory of a device, and growths of its pools.
   virtual int device_allocations() = 0;
   /// Memory of another library's pool, which grants no access.
@@ -137,6 +139,7 @@ extern "C" int arrowdl_fake_host_waits();
 extern "C" int arrowdl_fake_page_locks();
 extern "C" int arrowdl_fake_launches();
 extern "C" int arrowdl_fake_device_allocations();
+extern "C" int arrowdl_fake_pool_allocations();
 extern "C" int arrowdl_fake_misuses();
 extern "C" void arrowdl_fake_set_handle_reuse(int reuses);
 extern "C" void arrowdl_fake_set_green(void* stream, int green);

@@ -1,11 +1,12 @@
 // A test double of torch's library for CUDA: what arrowdl calls in it without the GIL. Memory comes
-// from the driver's double, through a cache of blocks for each stream, as torch's does. Sources:
-// free and get_free_block in c10/cuda/CUDACachingAllocator.cpp.
+// from the driver's double in segments, of which each stream's blocks are parts, as torch's does.
+// Sources: free, get_free_block and get_allocation_size in c10/cuda/CUDACachingAllocator.cpp.
 #include <dlfcn.h>
 
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,15 +19,15 @@
 
 namespace {
 
-using Key = std::pair<void*, int64_t>;  // the stream and the size
+using Ranges = std::map<uint8_t*, int64_t>;  // addresses and sizes
 
 struct Cache {
   std::mutex mutex;
   std::condition_variable changed;
-  int64_t open = INT64_MAX;  ///< allocations that may pass
-  std::map<Key, std::vector<void*>> free;
-  std::vector<void*> streams;  ///< that each allocation was for
-  int64_t left = INT64_MAX;    ///< allocations until memory runs out
+  int64_t open = INT64_MAX;      ///< allocations that may pass
+  std::map<void*, Ranges> free;  ///< of each stream
+  std::vector<void*> streams;    ///< that each allocation was for
+  int64_t left = INT64_MAX;      ///< allocations until memory runs out
   int64_t live = 0;
 };
 
@@ -35,11 +36,40 @@ Cache& cache() {
   return *made;
 }
 
-/// torch gives blocks of many sizes from segments of 2 MiB: sizes that differ little share blocks.
-int64_t round_up(int64_t size) {
-  int64_t rounded = 512;
-  while (rounded < size) rounded *= 2;
-  return rounded;
+int64_t round_up(int64_t size, int64_t multiple) {
+  return (size + multiple - 1) / multiple * multiple;
+}
+
+/// The first free range of a stream that is large enough, cut to `size`; nullptr: there is none.
+uint8_t* take_range(void* stream, int64_t size) {
+  Ranges& free = cache().free[stream];
+  for (const auto& [address, found] : free) {
+    if (found < size) continue;
+    uint8_t* const taken = address;
+    if (found > size) free[taken + size] = found - size;
+    free.erase(taken);
+    return taken;
+  }
+  return nullptr;
+}
+
+/// Neighbours become one range. Segments never are neighbours: the allocator of the driver's double
+/// has a header before each.
+void give_range(void* stream, uint8_t* address, int64_t size) {
+  Ranges& free = cache().free[stream];
+  auto range = free.emplace(address, size).first;
+  if (range != free.begin()) {
+    const auto before = std::prev(range);
+    if (before->first + before->second == address) {
+      before->second += size;
+      free.erase(range);
+      range = before;
+    }
+  }
+  const auto next = std::next(range);
+  if (next == free.end() || range->first + range->second != next->first) return;
+  range->second += next->second;
+  free.erase(next);
 }
 
 int64_t count() { return static_cast<int64_t>(cache().streams.size()); }
@@ -49,8 +79,11 @@ thread_local void* current_stream = nullptr;
 struct Tensor {
   DLManagedTensorVersioned managed{};
   int64_t size = 0;
-  Key key;
+  void* stream = nullptr;
 };
+
+constexpr int64_t kBlock = 512;
+constexpr int64_t kSegment = int64_t{2} << 20;
 
 int allocate_from_driver(void** address, int64_t size) {
   using Allocate = int (*)(void**, std::size_t);
@@ -62,7 +95,8 @@ int allocate_from_driver(void** address, int64_t size) {
 void delete_tensor(DLManagedTensorVersioned* managed) {
   const std::unique_ptr<Tensor> tensor(static_cast<Tensor*>(managed->manager_ctx));
   const std::lock_guard<std::mutex> lock(cache().mutex);
-  cache().free[tensor->key].push_back(managed->dl_tensor.data);
+  give_range(tensor->stream, static_cast<uint8_t*>(managed->dl_tensor.data),
+             round_up(tensor->size, kBlock));
   --cache().live;
 }
 
@@ -70,7 +104,7 @@ int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* context,
              void (*set_error)(void*, const char*, const char*)) {
   auto tensor = std::make_unique<Tensor>();
   tensor->size = prototype->shape[0];
-  tensor->key = {current_stream, round_up(tensor->size)};
+  tensor->stream = current_stream;
   DLManagedTensorVersioned& managed = tensor->managed;
   managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
   managed.deleter = delete_tensor;
@@ -83,14 +117,18 @@ int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* context,
     return -1;
   }
   --cache().left;
-  std::vector<void*>& blocks = cache().free[tensor->key];
-  if (!blocks.empty()) {
-    managed.dl_tensor.data = blocks.back();
-    blocks.pop_back();
-  } else if (allocate_from_driver(&managed.dl_tensor.data, tensor->key.second) != 0) {
-    set_error(context, "MemoryError", "the driver's double has no memory");
-    return -1;
+  const int64_t size = round_up(tensor->size, kBlock);
+  void* data = take_range(current_stream, size);
+  if (data == nullptr) {
+    const int64_t segment = round_up(size, kSegment);
+    if (allocate_from_driver(&data, segment) != 0) {
+      set_error(context, "MemoryError", "the driver's double has no memory");
+      return -1;
+    }
+    give_range(current_stream, static_cast<uint8_t*>(data), segment);
+    data = take_range(current_stream, size);
   }
+  managed.dl_tensor.data = data;
   cache().streams.push_back(current_stream);
   cache().changed.notify_all();
   ++cache().live;

@@ -183,6 +183,7 @@ struct Machine {
   uint64_t capacity = UINT64_MAX;      ///< bytes that all allocations of one device may take
   std::vector<int> visible;            ///< the number in the machine of each device
   int copies = 0;
+  int pool_allocations = 0;
   int growths = 0;         ///< how often a pool took memory from its device
   int host_waits = 0;      ///< calls that waited for work on the host
   int64_t page_locks = 0;  ///< calls that pinned memory or freed such memory

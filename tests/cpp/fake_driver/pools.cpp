@@ -54,17 +54,22 @@ bool Machine::has_room(int device, uint64_t size) const {
   return taken + size >= taken && taken + size <= capacity;
 }
 
+/// A pool takes memory in steps (cuMemGetAllocationGranularity), and where no room for one is left,
+/// what there is.
 void* Machine::add_pooled(std::size_t size, void* handle, int device) {
   void*& own = default_pools[static_cast<std::size_t>(device)];
   if (own == nullptr) pools[own = make_handle()].device = device;
   Pool& pool = pools[handle == nullptr ? own : handle];
   if (pool.used + size > pool.reserved) {
+    constexpr uint64_t kStep = uint64_t{2} << 20;
     const uint64_t missing = pool.used + size - pool.reserved;
+    const uint64_t steps = (missing + kStep - 1) / kStep * kStep;
     if (!has_room(pool.device, missing)) return nullptr;
-    pool.reserved += missing;
+    pool.reserved += has_room(pool.device, steps) ? steps : missing;
     ++growths;
   }
   pool.used += size;
+  ++pool_allocations;
   void* const memory = add_allocation(size, true, Memory::kDevice);
   Allocation& allocation = *find_allocation(memory);
   allocation.device = pool.device;

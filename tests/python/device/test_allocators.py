@@ -193,21 +193,21 @@ arrowdl.config.allocator = "pool"
 fake = cuda.library
 ids.to("cuda:0").synchronize()
 settle()
-large = arrowdl.from_arrow(pa.array(range(1 << 17)))
+large = arrowdl.from_arrow(pa.array(range(1 << 19)))  # than the steps of the pool
 fake.arrowdl_fake_set_capacity.argtypes = [ctypes.c_ulonglong]
 fake.arrowdl_fake_set_capacity(1 << 19)
 
 def empty_cache():
     emptied.append(1)
-    fake.arrowdl_fake_set_capacity(1 << 22)
+    fake.arrowdl_fake_set_capacity(1 << 24)
 
 torch.cuda.empty_cache = empty_cache
-assert pa.array(large.to("cuda:0").to("cpu")).to_pylist() == list(range(1 << 17))
+assert pa.array(large.to("cuda:0").to("cpu")).to_pylist() == list(range(1 << 19))
 assert emptied == [1]
 settle()
 torch.cuda.empty_cache = lambda: emptied.append(2)
 fake.arrowdl_fake_set_capacity(1000)
-larger = arrowdl.from_arrow(pa.array(range(1 << 19)))  # than what the pool keeps
+larger = arrowdl.from_arrow(pa.array(range(1 << 21)))  # than what the pool keeps
 refused(MemoryError, "XLA_PYTHON_CLIENT_PREALLOCATE", lambda: larger.to("cuda:0"))
 assert emptied == [1, 2]
 """)

@@ -76,8 +76,11 @@ made = []
 with cuda.gate(stream):
     ids.to("cuda:0", stream=stream)
     copier = threading.Thread(target=lambda: made.append(ids.to("cuda:0")))
+    count = cuda.library.arrowdl_fake_pool_allocations
+    before = count()
     copier.start()
-    time.sleep(0.05)
+    while count() == before:  # then it needs pinned memory
+        time.sleep(0.001)
     assert copier.is_alive() and not made
     assert debug.staging_bytes() == 1 << 16
 copier.join()
@@ -211,8 +214,11 @@ with cuda.gate(stream):
     array = arrowdl.to_arrow_device(cuda.tensor(memory, (2000,), typestr="<i4", stream=stream))
     parts = [array[i:i + 1] for i in reversed(range(2000))]  # their table has 96 kB
     joiner = threading.Thread(target=lambda: made.append(_core.concatenate(parts)))
+    waits = cuda.library.arrowdl_fake_host_waits
+    before = waits()
     joiner.start()
-    time.sleep(0.05)
+    while waits() == before:
+        time.sleep(0.001)
     assert joiner.is_alive() and not made
 joiner.join()
 assert np.array_equal(np.from_dlpack(made[0].to("cpu")), rows[::-1])

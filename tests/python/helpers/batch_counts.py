@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import functools
 import sys
 import time
 from collections.abc import Iterator
@@ -36,6 +37,7 @@ ROWS, BATCH = 8192, 512
 class Counts(NamedTuple):
     host_waits: int
     device_allocations: int
+    pool_allocations: int
     page_locks: int
     copies: int
     launches: int
@@ -46,34 +48,62 @@ class Counts(NamedTuple):
 CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "plain": (["i", "f", "pair"], {}),
     "bools": (["ok"], {}),
+    "bools with nulls": (["maybe"], {"nulls": "mask"}),
     "filled": (["x", "y"], {"nulls": "fill"}),
+    "filled by a value": (["x", "y"], {"nulls": 7}),
     "masked": (["x", "y"], {"nulls": "mask"}),
     "ragged": (["ids"], {"ragged": "offsets"}),
     "ragged with null rows": (["holes"], {"ragged": "offsets", "nulls": "mask"}),
     "padded": (["ids"], {"ragged": "padded"}),
     "padded with null rows": (["holes"], {"ragged": "padded", "nulls": "fill"}),
     "padded text": (["text"], {"ragged": "padded"}),
+    "text": (["text"], {"ragged": "offsets"}),
+    "lists of lists": (["nested"], {"ragged": "offsets"}),
+    "struct": (["pack"], {"nulls": "fill"}),
     "stacked": (["f", "g"], {"stack": True}),
     "stacked and masked": (["x", "y"], {"stack": True, "nulls": "mask"}),
     "dictionary": (["word", "i"], {}),
+    "masked dictionary": (["gap"], {"nulls": "mask"}),
     "images": (["image", "i"], {}),
     "wide": ([f"c{i}" for i in range(20)], {}),
     "wide and stacked": ([f"c{i}" for i in range(20)], {"stack": True}),
+    "very wide": ([f"c{i}" for i in range(200)], {}),
 }
 
 # The most copies and launches for each batch of rows of the device: none for other cases.
 ON_DEVICE: dict[str, tuple[int, int]] = {
     "bools": (0, 1),
+    "bools with nulls": (0, 2),
     "filled": (0, 2),
+    "filled by a value": (0, 2),
     "masked": (0, 2),
     "ragged": (1, 1),
     "ragged with null rows": (1, 2),
     "padded": (0, 3),
     "padded with null rows": (0, 3),
     "padded text": (0, 3),
+    "text": (1, 1),
+    "lists of lists": (2, 2),
+    "struct": (0, 1),
+    "masked dictionary": (0, 1),
     "stacked": (1, 1),
     "stacked and masked": (2, 8),
     "wide and stacked": (1, 1),
+}
+
+# The most waits for a batch of rows in order that crosses arrays of the device: two for each level
+# whose size the host reads, of the batch and of the rest of its array, and for dictionaries, which
+# only the host compares. Other cases wait for nothing.
+OF_PARTS = {
+    "ragged": 4,
+    "ragged with null rows": 6,
+    "padded": 4,
+    "padded with null rows": 6,
+    "padded text": 4,
+    "text": 4,
+    "lists of lists": 8,
+    "dictionary": 4,
+    "masked dictionary": 4,
 }
 
 
@@ -83,6 +113,7 @@ def make_lists(numbers: np.ndarray[Any, Any], size: int) -> pa.Array:
     )
 
 
+@functools.cache
 def make_table() -> pa.Table:
     numbers = np.arange(ROWS)
     return pa.table(
@@ -98,23 +129,33 @@ def make_table() -> pa.Table:
             "pair": pa.array([[i, -i] for i in range(ROWS)], pa.list_(pa.int16(), 2)),
             "ids": pa.array([[i] * (i % 4) for i in range(ROWS)]),
             "holes": pa.array([None if i % 8 == 0 else [i] * (i % 4) for i in range(ROWS)]),
+            "maybe": pa.array([None if i % 5 == 0 else i % 3 == 0 for i in range(ROWS)]),
+            "nested": pa.array([[[i] * (i % 3)] * (i % 4) for i in range(ROWS)]),
+            "pack": pa.StructArray.from_arrays(
+                [pa.array(numbers), pa.array(numbers / 2, mask=numbers % 9 == 0)], ["a", "b"]
+            ),
+            "gap": pa.array(
+                [None if i % 6 == 0 else "ab"[: i % 4] for i in range(ROWS)]
+            ).dictionary_encode(),
             "text": pa.array(["ab"[: i % 4] for i in range(ROWS)]),
             "word": pa.array(["ab"[: i % 4] for i in range(ROWS)]).dictionary_encode(),
-            **{f"c{i}": pa.array(numbers * i, pa.float32()) for i in range(20)},
+            **{f"c{i}": pa.array(numbers * i, pa.float32()) for i in range(200)},
         }
-    )
+    ).combine_chunks()
 
 
 def open_loader(name: str, where: str, framework: str, **others: Any) -> arrowdl.Loader:
-    """A Loader of a case, whose rows are in memory of the host or of the device."""
+    """A Loader of a case, whose rows are in memory of the host or of the device, there in one array
+    or in "parts" that batches cross."""
     columns, options = (["wide", "i"], {}) if name == "long" else CASES[name]
     options = {"batch_size": BATCH, "columns": columns, **options, **others}
     options["framework"] = framework
-    table = make_table().combine_chunks()
     if where == "host":
-        return arrowdl.Loader(table, **group(**options, device="cuda:0"))
-    (rows,) = table.to_batches()
-    return arrowdl.Loader([arrowdl.from_arrow(rows).to("cuda:0")], **group(**options))
+        return arrowdl.Loader(make_table(), **group(**options, device="cuda:0"))
+    size = 3 * BATCH // 2 if where == "parts" else ROWS
+    parts = make_table().select(columns).to_batches(size)
+    there = [arrowdl.from_arrow(part).to("cuda:0") for part in parts]
+    return arrowdl.Loader(there, **group(**options))
 
 
 class _Array(np.ndarray[Any, Any]):

@@ -46,22 +46,6 @@ struct Column {
   }
 };
 
-/// The column of unit `i`.
-__device__ const Column* find_column(const Column* columns, long long count, long long i) {
-  long long low = 0;
-  long long high = count;
-#pragma unroll 1
-  while (high - low > 1) {
-    const long long middle = low + (high - low) / 2;
-    if (columns[middle].first <= i) {
-      low = middle;
-    } else {
-      high = middle;
-    }
-  }
-  return columns + low;
-}
-
 }  // namespace
 
 /// Gathers the `size` units of one column, or of `columns`: `column_count` of them, then the first
@@ -82,7 +66,7 @@ extern "C" __global__ void gather_columns(const Column* columns, long long size,
 #pragma unroll 1
   for (long long i = first_element(); i < size; i += stride()) {
     if (i >= end) {
-      column = find_column(columns, column_count, i);
+      column = columns + find_last(&columns->first, kStep<Column>, column_count, i);
       end = column[1].first;
     }
     column->gather(i - column->first, sources);

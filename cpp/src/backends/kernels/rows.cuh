@@ -5,6 +5,28 @@
 
 namespace {
 
+/// Finds the last of `count` ascending numbers, each `step` behind the one before it, that is
+/// `most` or less; the first one if none is.
+__device__ long long find_last(const long long* numbers, long long step, long long count,
+                               long long most) {
+  long long low = 0;
+  long long high = count;
+#pragma unroll 1
+  while (high - low > 1) {
+    const long long middle = low + (high - low) / 2;
+    if (numbers[middle * step] <= most) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+/// How far apart the first numbers of structs of numbers are.
+template <typename Row>
+constexpr long long kStep = sizeof(Row) / sizeof(long long);
+
 /// One of the arrays. Their rows are numbered through, one array after the other.
 struct Source {
   long long start;   ///< the number of its first row
@@ -21,19 +43,7 @@ struct Sources {
   long long count;
 
   __device__ Source find(long long row) const {
-    if (count == 1) return only;
-    long long low = 0;
-    long long high = count;
-#pragma unroll 1
-    while (high - low > 1) {
-      const long long middle = low + (high - low) / 2;
-      if (all[middle].start <= row) {
-        low = middle;
-      } else {
-        high = middle;
-      }
-    }
-    return all[low];
+    return count == 1 ? only : all[find_last(&all->start, kStep<Source>, count, row)];
   }
 };
 
@@ -51,7 +61,7 @@ struct Taken {
     const long long at = width == 1 ? i : divide(i, width);
     long long row = at;
     if (starts != nullptr) {
-      const long long range = find_range(at);
+      const long long range = find_last(starts, 1, ranges, at);
       row = read_row(range) + (at - starts[range]);
     } else if (rows != nullptr) {
       row = read_row(at);
@@ -62,22 +72,6 @@ struct Taken {
   __device__ long long read_row(long long i) const {
     if (itemsize == 4) return static_cast<const unsigned*>(rows)[i];
     return static_cast<const long long*>(rows)[i];
-  }
-
-  /// The last range that starts at `at` or before.
-  __device__ long long find_range(long long at) const {
-    long long low = 0;
-    long long high = ranges;
-#pragma unroll 1
-    while (high - low > 1) {
-      const long long middle = low + (high - low) / 2;
-      if (starts[middle] <= at) {
-        low = middle;
-      } else {
-        high = middle;
-      }
-    }
-    return low;
   }
 };
 
