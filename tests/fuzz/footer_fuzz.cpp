@@ -45,6 +45,7 @@ void join(const std::uint8_t* data, std::size_t size) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::optional<arrowdl::ParquetFooter> footer = arrowdl::parse_parquet_footer(data, size);
   if (!footer) return 0;
+  if (arrowdl::is_sound_parquet_footer(data, size) != true) std::abort();
   // A row group takes some bytes.
   if (footer->rows.size() > size || footer->rows.size() != footer->nbytes.size()) std::abort();
   if (footer->schema.size() > 2 * size) std::abort();

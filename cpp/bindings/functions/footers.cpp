@@ -1,5 +1,6 @@
 // Reads the footers of Parquet files, for the Loader.
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <cstring>
 #include <optional>
@@ -77,8 +78,7 @@ py::list list_changed(const py::list& paths, const py::bytes& stamps) {
   return result;
 }
 
-py::object parse_footer(const py::bytes& data) {
-  const std::string_view bytes = data;
+py::object parse_footer(std::string_view bytes) {
   const std::optional<ParquetFooter> footer =
       parse_parquet_footer(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
   if (!footer) return py::none();
@@ -120,6 +120,14 @@ void register_footers(py::module_& m) {
       "Read the Thrift of a Parquet footer, without its length and magic bytes: the rows, and the "
       "uncompressed bytes, of each row group, as 64-bit integers, and bytes that are equal for "
       "equal columns. None for what a full reader has to look at.");
+  m.def(
+      "is_sound_parquet_footer",
+      [](std::string_view data) {
+        return is_sound_parquet_footer(reinterpret_cast<const uint8_t*>(data.data()), data.size());
+      },
+      py::arg("data"),
+      "Whether pyarrow can show each column of a Parquet footer: it ends the process for others. "
+      "None if that needs keys. `data` is as of `parse_parquet_footer`.");
 }
 
 }  // namespace arrowdl::python

@@ -66,120 +66,140 @@ void read_complete(ThriftReader& input, Required required, const Read& read) {
   if (!required.is_complete()) input.fail();
 }
 
-/// Calls `read` for each item of a list of structs. Returns whether this is one, and all are valid.
+/// Calls `read` for each item of a list of structs; fails if it is not one.
 template <typename Read>
-bool read_structs(ThriftReader& input, const ThriftReader::Field& field, const Read& read) {
-  if (field.type != Wire::kList) return false;
+void read_structs(ThriftReader& input, const ThriftReader::Field& field, const Read& read) {
+  if (field.type != Wire::kList) return input.fail();
   const ThriftReader::List list = input.read_list();
-  if (list.size > 0 && list.type != Wire::kStruct) return false;
-  for (uint64_t i = 0; i < list.size && !input.failed(); ++i) {
-    if (!read()) return false;
-  }
-  return !input.failed();
+  if (list.size > 0 && list.type != Wire::kStruct) input.fail();
+  for (uint64_t i = 0; i < list.size && !input.failed(); ++i) read();
 }
 
-/// The physical types of the leaves of a schema, and which are within lists: the SchemaElements are
-/// in the order of a walk.
+constexpr int64_t kTypes = 8, kByteArray = 6, kCodecs = 8;
+constexpr int64_t kEncryption = 8;  // a field of ColumnChunk, and of FileMetaData
+
+/// A column of a schema: its physical type and its most levels.
+struct Leaf {
+  int64_t type;
+  int64_t repetition = 0;
+  int64_t definition = 0;
+};
+
+/// The columns of a schema: the SchemaElements are in the order of a walk.
 class Leaves {
  public:
-  bool read(ThriftReader& input) {
+  void read(ThriftReader& input) {
     enum : int64_t { kType = 1, kRepetitionType = 3, kNumChildren = 5 };
-    constexpr int64_t kRepeated = 2;
-    int64_t type = -1;
-    int64_t repetition = 0;
-    int64_t children = 0;
+    enum : int64_t { kRequired, kOptional, kRepeated };
+    int64_t parts[kNumChildren + 1] = {};
+    parts[kType] = -1;
     read_complete(input, kSchemaElement, [&](const ThriftReader::Field& field) {
-      if (field.type != Wire::kInt32) return false;
-      if (field.id == kType) {
-        type = input.read_int();
-      } else if (field.id == kRepetitionType) {
-        repetition = input.read_int();
-      } else if (field.id == kNumChildren) {
-        children = input.read_int();
+      if (field.type != Wire::kInt32 || field.id < kType || field.id > kNumChildren) return false;
+      parts[field.id] = input.read_int();
+      return true;
+    });
+    const int64_t repetition = parts[kRepetitionType], children = parts[kNumChildren];
+    const bool is_root = !has_root_;
+    has_root_ = true;
+    while (!open_.empty() && open_.back().left == 0) open_.pop_back();
+    if (children < 0 || (!is_root && open_.empty())) return input.fail();
+    if (repetition < kRequired || repetition > kRepeated) return input.fail();
+    Leaf leaf{parts[kType]};
+    if (!is_root) {
+      Group& group = open_.back();
+      --group.left;
+      leaf.repetition = group.levels.repetition + (repetition == kRepeated ? 1 : 0);
+      leaf.definition = group.levels.definition + (repetition == kRequired ? 0 : 1);
+    }
+    if (children > 0) open_.push_back({children, leaf});
+    if (children == 0 && !is_root) leaves_.push_back(leaf);
+    if (children == 0 && !is_root && (leaf.type < 0 || leaf.type >= kTypes)) input.fail();
+  }
+
+  const std::vector<Leaf>& get() const noexcept { return leaves_; }
+
+ private:
+  struct Group {
+    int64_t left;  // children to come
+    Leaf levels;
+  };
+
+  std::vector<Group> open_;
+  std::vector<Leaf> leaves_;
+  bool has_root_ = false;
+};
+
+/// Fails if a bound, should there be one, has fewer bytes than a value of the column.
+void read_statistics(ThriftReader& input, const Leaf& leaf) {
+  constexpr size_t kWidths[kTypes] = {1, 4, 8, 12, 4, 8, 0, 0};  // by physical type
+  read_struct(input, [&](const ThriftReader::Field& field) {
+    if (field.type != Wire::kBinary) return false;
+    const size_t size = input.read_binary().size();
+    if (size > 0 && size < kWidths[leaf.type]) input.fail();
+    return true;
+  });
+}
+
+/// Fails if a histogram, should there be one, lacks a number for a level, or has more.
+void read_size_statistics(ThriftReader& input, const Leaf& leaf) {
+  enum : int64_t { kByteArrayBytes = 1, kRepetitions = 2, kDefinitions = 3 };
+  read_struct(input, [&](const ThriftReader::Field& field) {
+    if (is_int64(field, kByteArrayBytes) && leaf.type != kByteArray) input.fail();
+    if (field.type != Wire::kList || field.id < kRepetitions || field.id > kDefinitions)
+      return false;
+    const auto size = static_cast<int64_t>(ThriftReader(input).read_list().size);
+    const int64_t levels = field.id == kRepetitions ? leaf.repetition : leaf.definition;
+    if (size != 0 && size != levels + 1) input.fail();
+    return false;
+  });
+}
+
+/// Returns the values of a column; -1 if they are unknown, or of another file. Fails if pyarrow
+/// cannot show it.
+int64_t read_chunk(ThriftReader& input, const Leaf& leaf) {
+  enum : int64_t { kFilePath = 1, kMetadata = 3 };
+  enum : int64_t { kType = 1, kCodec = 4, kNumValues = 5, kStatistics = 12, kSizeStatistics = 16 };
+  int64_t values = -1;
+  bool names_file = false;
+  read_complete(input, kColumnChunk, [&](const ThriftReader::Field& field) {
+    names_file = names_file || field.id == kFilePath;
+    if (field.id == kEncryption) input.fail();
+    if (field.id != kMetadata || field.type != Wire::kStruct) return false;
+    read_complete(input, kColumnMetadata, [&](const ThriftReader::Field& part) {
+      if (part.type == Wire::kInt32 && (part.id == kType || part.id == kCodec)) {
+        const int64_t value = input.read_int();
+        if (part.id == kType ? value != leaf.type : value < 0 || value >= kCodecs) input.fail();
+      } else if (is_int64(part, kNumValues)) {
+        values = input.read_int();
+      } else if (part.type == Wire::kStruct && part.id == kStatistics) {
+        read_statistics(input, leaf);
+      } else if (part.type == Wire::kStruct && part.id == kSizeStatistics) {
+        read_size_statistics(input, leaf);
       } else {
         return false;
       }
       return true;
     });
-    const bool is_root = !has_root_;
-    has_root_ = true;
-    while (!open_.empty() && open_.back().left == 0) open_.pop_back();
-    if (children < 0 || (!is_root && open_.empty())) return false;
-    const bool is_repeated = !is_root && (open_.back().is_repeated || repetition == kRepeated);
-    if (!is_root) --open_.back().left;
-    if (children > 0) open_.push_back({children, is_repeated});
-    if (children == 0 && !is_root) {
-      types_.push_back(type);
-      repeated_.push_back(is_repeated);
-    }
-    return true;
-  }
-
-  size_t size() const noexcept { return repeated_.size(); }
-  int64_t type(size_t i) const { return types_[i]; }
-  bool is_repeated(size_t i) const { return repeated_[i]; }
-  bool is_any_repeated() const { return std::count(repeated_.begin(), repeated_.end(), true) > 0; }
-
- private:
-  struct Group {
-    int64_t left;  // children to come
-    bool is_repeated;
-  };
-
-  std::vector<Group> open_;
-  std::vector<int64_t> types_;
-  std::vector<bool> repeated_;
-  bool has_root_ = false;
-};
-
-struct Chunk {
-  int64_t type = -1;
-  int64_t values = -1;  // unknown, or of another file
-};
-
-Chunk read_chunk(ThriftReader& input) {
-  enum : int64_t { kFilePath = 1, kMetadata = 3, kType = 1, kNumValues = 5 };
-  Chunk chunk;
-  bool names_file = false;
-  read_complete(input, kColumnChunk, [&](const ThriftReader::Field& field) {
-    names_file = names_file || field.id == kFilePath;
-    if (field.id != kMetadata || field.type != Wire::kStruct) return false;
-    read_complete(input, kColumnMetadata, [&](const ThriftReader::Field& part) {
-      const bool is_type = part.id == kType && part.type == Wire::kInt32;
-      if (!is_type && !is_int64(part, kNumValues)) return false;
-      (is_type ? chunk.type : chunk.values) = input.read_int();
-      return true;
-    });
     return true;
   });
-  if (names_file) chunk.values = -1;
-  return chunk;
+  return names_file ? -1 : values;
 }
 
-/// A column has the type of its leaf, and a value for each row, or some more within lists.
-bool fit_leaves(const std::vector<Chunk>& chunks, const Leaves& leaves, int64_t rows) {
-  if (chunks.size() != leaves.size()) return false;
-  for (size_t i = 0; i < chunks.size(); ++i) {
-    const auto [type, values] = chunks[i];
-    if (type != leaves.type(i)) return false;
-    if (values < rows || (values > rows && !leaves.is_repeated(i))) return false;
-  }
-  return true;
-}
-
-bool read_row_group(ThriftReader& input, const Leaves& leaves, ParquetFooter* footer) {
+/// Adds a row group to a footer, which is `known` as long as a column has a value for each row, or
+/// some more within lists.
+void read_row_group(ThriftReader& input, const std::vector<Leaf>& leaves, ParquetFooter* footer,
+                    bool* known) {
   enum : int64_t { kColumns = 1, kTotalByteSize = 2, kNumRows = 3 };
   int64_t rows = -1;
   int64_t nbytes = -1;
-  std::vector<Chunk> chunks;
-  chunks.reserve(leaves.size());
+  std::vector<int64_t> values;
+  values.reserve(leaves.size());
   read_complete(input, kRowGroup, [&](const ThriftReader::Field& field) {
     if (field.id == kColumns) {
-      const bool is_valid = read_structs(input, field, [&] {
-        chunks.push_back(read_chunk(input));
-        return true;
+      read_structs(input, field, [&] {
+        if (values.size() == leaves.size()) return input.fail();
+        values.push_back(read_chunk(input, leaves[values.size()]));
       });
-      if (!is_valid) input.fail();
     } else if (is_int64(field, kTotalByteSize)) {
       nbytes = input.read_int();
     } else if (is_int64(field, kNumRows)) {
@@ -191,7 +211,11 @@ bool read_row_group(ThriftReader& input, const Leaves& leaves, ParquetFooter* fo
   });
   footer->rows.push_back(rows);
   footer->nbytes.push_back(nbytes);
-  return rows >= 0 && nbytes >= 0 && fit_leaves(chunks, leaves, rows);
+  if (values.size() != leaves.size()) input.fail();
+  *known = *known && rows >= 0 && nbytes >= 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    *known = *known && values[i] >= rows && (values[i] == rows || leaves[i].repetition > 0);
+  }
 }
 
 std::string_view between(const uint8_t* begin, const uint8_t* end) {
@@ -199,7 +223,7 @@ std::string_view between(const uint8_t* begin, const uint8_t* end) {
 }
 
 /// Appends the pair of key and value if it decides on the types or the names of columns.
-bool read_key_value(ThriftReader& input, std::string* schema) {
+void read_key_value(ThriftReader& input, std::string* schema) {
   constexpr int64_t kKey = 1;
   std::string_view key;
   const uint8_t* const begin = input.position();
@@ -209,50 +233,39 @@ bool read_key_value(ThriftReader& input, std::string* schema) {
     return true;
   });
   if (key == "ARROW:schema" || key == "pandas") schema->append(between(begin, input.position()));
-  return true;
 }
 
-/// Reads FileMetaData.
-std::optional<ParquetFooter> read_footer(ThriftReader& input) {
-  enum : int64_t {
-    kSchema = 2,
-    kNumRows = 3,
-    kRowGroups = 4,
-    kKeyValues = 5,
-    kEncryption = 8,
-    kSigningKey = 9
-  };
+/// Reads FileMetaData; returns nothing if it is not well-formed, or pyarrow cannot show its
+/// columns.
+std::optional<ParquetFooter> read_footer(ThriftReader& input, bool* known) {
+  enum : int64_t { kSchema = 2, kNumRows = 3, kRowGroups = 4, kKeyValues = 5, kSigningKey = 9 };
   ParquetFooter footer;
   std::string_view columns;
   Leaves leaves;
   int64_t rows = -1;
-  bool is_valid = true;
+  *known = true;
   read_complete(input, kFileMetadata, [&](const ThriftReader::Field& field) {
     if (field.id == kSchema) {
       const uint8_t* const begin = input.position();
-      is_valid = read_structs(input, field, [&] { return leaves.read(input); });
+      read_structs(input, field, [&] { leaves.read(input); });
       columns = between(begin, input.position());
     } else if (is_int64(field, kNumRows)) {
       rows = input.read_int();
     } else if (field.id == kRowGroups) {
-      const auto read = [&] { return read_row_group(input, leaves, &footer); };
-      is_valid = read_structs(input, field, read);
+      read_structs(input, field, [&] { read_row_group(input, leaves.get(), &footer, known); });
     } else if (field.id == kKeyValues) {
-      is_valid = read_structs(input, field, [&] { return read_key_value(input, &footer.schema); });
+      read_structs(input, field, [&] { read_key_value(input, &footer.schema); });
     } else {
-      is_valid = field.id != kEncryption && field.id != kSigningKey;
-      if (is_valid) return false;
+      *known = *known && field.id != kEncryption && field.id != kSigningKey;
+      return false;
     }
-    if (!is_valid) input.fail();
     return true;
   });
   if (input.failed() || columns.empty()) return std::nullopt;
   int64_t total = 0;
-  for (const int64_t group : footer.rows) {
-    if (!checked_add(total, group, &total)) return std::nullopt;
-  }
-  if (total != rows) return std::nullopt;
-  footer.has_lists = leaves.is_any_repeated();
+  for (const int64_t group : footer.rows) *known = *known && checked_add(total, group, &total);
+  *known = *known && total == rows;
+  for (const Leaf& leaf : leaves.get()) footer.has_lists = footer.has_lists || leaf.repetition > 0;
   // The length tells where one part ends.
   footer.schema.insert(0, std::to_string(columns.size()).append(":").append(columns));
   return footer;
@@ -264,7 +277,21 @@ constexpr size_t kTail = 8;  // the length of the footer in four bytes, and "PAR
 
 std::optional<ParquetFooter> parse_parquet_footer(const uint8_t* data, size_t size) {
   ThriftReader input(data, size);
-  return read_footer(input);
+  bool is_known = false;
+  std::optional<ParquetFooter> footer = read_footer(input, &is_known);
+  return is_known ? footer : std::nullopt;
+}
+
+std::optional<bool> is_sound_parquet_footer(const uint8_t* data, size_t size) {
+  ThriftReader input(data, size);
+  bool is_encrypted = false, is_known = false;
+  read_struct(input, [&](const ThriftReader::Field& field) {
+    is_encrypted = is_encrypted || field.id == kEncryption;
+    return false;
+  });
+  if (is_encrypted) return std::nullopt;
+  input = ThriftReader(data, size);
+  return read_footer(input, &is_known).has_value();
 }
 
 size_t read_footer_length(const uint8_t* tail) {

@@ -33,6 +33,11 @@ struct ParquetFooter {
 /// parquet.thrift.
 std::optional<ParquetFooter> parse_parquet_footer(const uint8_t* data, size_t size);
 
+/// Whether pyarrow can show each column of each row group: it ends the process for one whose
+/// histograms, bounds, codec or type contradict the schema. Returns nothing if it needs keys. The
+/// arguments are those of `parse_parquet_footer`, which reads none but sound ones.
+std::optional<bool> is_sound_parquet_footer(const uint8_t* data, size_t size);
+
 /// Returns the length of a footer by the last 8 bytes of its file; 0 if it is not of plain Parquet.
 size_t read_footer_length(const uint8_t* tail);
 

@@ -18,23 +18,28 @@ using arrowdl::parse_parquet_footer;
 using arrowdl::testing::FooterWriter;
 using arrowdl::testing::kWireBinary;
 using arrowdl::testing::kWireInt32;
+using arrowdl::testing::kWireInt64;
 using arrowdl::testing::kWireStruct;
 
-/// A column chunk with its number of values, and the name of a file.
-std::vector<uint8_t> make_chunk(int64_t values, bool names_file, int64_t type) {
+/// A column chunk with its number of values, and the name of a file; `more` are fields behind the
+/// ninth of its ColumnMetaData.
+std::vector<uint8_t> make_chunk(int64_t values, bool names_file, int64_t type, int64_t codec,
+                                const FooterWriter& more) {
   FooterWriter writer;
   if (names_file) writer.field(1, kWireBinary).text("other.parquet");
   writer.int64(names_file ? 1 : 2, 4).field(1, kWireStruct);
   writer.field(1, kWireInt32).number(type).list(1, 1, kWireInt32).number(0);
-  writer.list(1, 1, kWireBinary).text("x").field(1, kWireInt32).number(0);
-  writer.int64(1, values).int64(1, 9).int64(1, 9).int64(2, 4).stop();
+  writer.list(1, 1, kWireBinary).text("x").field(1, kWireInt32).number(codec);
+  writer.int64(1, values).int64(1, 9).int64(1, 9).int64(2, 4).append(more.bytes()).stop();
   return writer.stop().bytes();
 }
 
 std::vector<uint8_t> make_group(int64_t rows, int64_t nbytes, bool names_file = false,
-                                int64_t values = -1, int64_t type = 1) {
+                                int64_t values = -1, int64_t type = 1, int64_t codec = 0,
+                                const FooterWriter& more = {}) {
   FooterWriter writer;
-  writer.list(1, 1, kWireStruct).append(make_chunk(values < 0 ? rows : values, names_file, type));
+  writer.list(1, 1, kWireStruct);
+  writer.append(make_chunk(values < 0 ? rows : values, names_file, type, codec, more));
   return writer.int64(1, nbytes).int64(1, rows).stop().bytes();
 }
 
@@ -52,6 +57,10 @@ std::vector<uint8_t> make_footer(int64_t total, const std::vector<std::vector<ui
 
 auto parse_footer(const std::vector<uint8_t>& bytes) {
   return parse_parquet_footer(bytes.data(), bytes.size());
+}
+
+bool is_sound(const std::vector<uint8_t>& bytes) {
+  return arrowdl::is_sound_parquet_footer(bytes.data(), bytes.size()).value();
 }
 
 TEST(ParquetFooter, HasTheRowsAndBytesOfEachGroup) {
@@ -112,6 +121,76 @@ TEST(ParquetFooter, RefusesColumnsOfAnotherFile) {
   EXPECT_FALSE(parse_footer(make_footer(7, {make_group(7, 70, true)})));
 }
 
+/// Whether pyarrow can show the column of a footer: then the core reads the footer too.
+bool is_sound(int64_t repetition, const FooterWriter& more, int64_t codec = 0) {
+  const std::vector<uint8_t> group = make_group(7, 70, false, 7, 1, codec, more);
+  const std::vector<uint8_t> footer = make_footer(7, {group}, repetition);
+  EXPECT_EQ(is_sound(footer), parse_footer(footer).has_value());
+  return is_sound(footer);
+}
+
+TEST(ParquetFooter, RefusesHistogramsOfOtherLevels) {
+  // of `repetitions` and `definitions` numbers
+  const auto fits = [](int64_t repetition, size_t repetitions, size_t definitions) {
+    FooterWriter sizes;
+    sizes.field(7, kWireStruct).list(2, repetitions, kWireInt64);
+    for (size_t i = 0; i < repetitions; ++i) sizes.number(3);
+    sizes.list(1, definitions, kWireInt64);
+    for (size_t i = 0; i < definitions; ++i) sizes.number(3);
+    return is_sound(repetition, sizes.stop());
+  };
+  enum : int64_t { kRequired, kOptional, kRepeated };
+  for (const int64_t repetition : {kRequired, kOptional, kRepeated}) {
+    const size_t repetitions = repetition == kRepeated ? 2 : 1;
+    const size_t definitions = repetition == kRequired ? 1 : 2;
+    for (size_t i = 0; i < 20; ++i) {
+      EXPECT_EQ(fits(repetition, i, definitions), i == 0 || i == repetitions) << repetition << i;
+      EXPECT_EQ(fits(repetition, repetitions, i), i == 0 || i == definitions) << repetition << i;
+    }
+  }
+}
+
+TEST(ParquetFooter, RefusesTheBytesOfTextsForNumbers) {
+  EXPECT_TRUE(is_sound(1, FooterWriter().field(7, kWireStruct).stop()));
+  EXPECT_FALSE(is_sound(1, FooterWriter().field(7, kWireStruct).int64(1, 9).stop()));
+}
+
+TEST(ParquetFooter, RefusesBoundsThatAreTooShort) {
+  for (const int field : {1, 2, 5, 6}) {
+    for (size_t size = 0; size < 6; ++size) {
+      FooterWriter bounds;
+      bounds.field(3, kWireStruct).field(field, kWireBinary).text(std::string(size, 'x')).stop();
+      EXPECT_EQ(is_sound(1, bounds), size == 0 || size >= 4) << field << size;
+    }
+  }
+}
+
+TEST(ParquetFooter, RefusesUnknownCodecs) {
+  for (int64_t codec = -2; codec < 10; ++codec) {
+    EXPECT_EQ(is_sound(1, {}, codec), codec >= 0 && codec <= 7) << codec;
+  }
+}
+
+TEST(ParquetFooter, RefusesAnEncryptedColumn) {
+  const std::vector<uint8_t> group = make_group(7, 70);
+  const std::vector<uint8_t> whole = make_footer(7, {group});
+  EXPECT_TRUE(is_sound(whole));
+  FooterWriter encrypted;  // with crypto_metadata behind meta_data
+  encrypted.append({group.begin(), group.end() - 7}).field(5, kWireStruct).stop();
+  encrypted.append({group.end() - 7, group.end()});
+  EXPECT_FALSE(is_sound(make_footer(7, {encrypted.bytes()})));
+}
+
+TEST(ParquetFooter, IsSoundThoughItsRowsAreUnknown) {
+  for (const auto& footer :
+       {make_footer(11, {make_group(7, 70)}), make_footer(7, {make_group(7, 70, false, 8)}),
+        make_footer(7, {make_group(7, 70, true)})}) {
+    EXPECT_FALSE(parse_footer(footer));
+    EXPECT_TRUE(is_sound(footer));
+  }
+  EXPECT_FALSE(is_sound(make_footer(7, {make_group(7, 70, true, 7, 2)})));
+}
+
 TEST(ParquetFooter, RefusesAFieldOfAnotherType) {
   const std::vector<uint8_t> whole = make_footer(7, {make_group(7, 70)});
   int refused = 0;
@@ -126,13 +205,16 @@ TEST(ParquetFooter, RefusesAFieldOfAnotherType) {
 TEST(ParquetFooter, RefusesEncryption) {
   FooterWriter writer = begin_footer();
   writer.int64(1, 0).list(1, 0, kWireStruct).field(4, kWireStruct).stop();
-  EXPECT_FALSE(parse_footer(writer.stop().bytes()));
+  const std::vector<uint8_t> footer = writer.stop().bytes();
+  EXPECT_FALSE(parse_footer(footer));
+  EXPECT_FALSE(arrowdl::is_sound_parquet_footer(footer.data(), footer.size()).has_value());
 }
 
 TEST(ParquetFooter, RefusesEachBeginningOfIt) {
   const std::vector<uint8_t> whole = make_footer(10, {make_group(7, 70), make_group(3, 20)});
   for (size_t size = 0; size < whole.size(); ++size) {
     EXPECT_FALSE(parse_parquet_footer(whole.data(), size)) << size;
+    EXPECT_EQ(arrowdl::is_sound_parquet_footer(whole.data(), size), false) << size;
   }
 }
 

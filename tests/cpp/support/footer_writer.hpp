@@ -9,6 +9,7 @@
 namespace arrowdl::testing {
 
 inline constexpr int kWireInt32 = 5;
+inline constexpr int kWireInt64 = 6;
 inline constexpr int kWireBinary = 8;
 inline constexpr int kWireStruct = 12;
 

@@ -198,26 +198,6 @@ def test_a_page_that_says_more_is_found_in_its_file(tmp_path: Path, joined: list
     assert 0 in joined
 
 
-@pytest.mark.skipif(int(pa.__version__.split(".")[0]) < 19, reason="it writes no histograms")
-def test_a_footer_that_contradicts_its_histograms_is_of_its_file(tmp_path: Path) -> None:
-    """pyarrow ends the process where it shows the metadata of such a column."""
-    paths = [tmp_path / f"{i}.parquet" for i in range(3)]
-    for i, path in enumerate(paths):
-        ids = range(10 * i, 10 * i + 5 * (i + 1))
-        table = pa.table({"x": ids, "id": ids})
-        pq.write_table(table, path)
-    data = paths[0].read_bytes()
-    optional, required = b"\x25\x02\x18\x02id", b"\x25\x00\x18\x02id"
-    assert data.count(optional) == 1
-    paths[0].write_bytes(data.replace(optional, required))
-    with pytest.raises(OSError, match=r"histogram size mismatch(?s:.*)0\.parquet"):
-        _read(tmp_path)
-    with arrowdl.Loader(tmp_path, 8, framework="numpy", on_error=arrowdl.Skip(5)) as loader:
-        ids = [int(i) for batch in loader for i in batch["id"][: loader.valid_rows]]
-    assert ids == [*range(10, 20), *range(20, 35)]
-    assert loader.stats().skipped_rows == 5
-
-
 def test_files_that_are_read_as_one_have_a_batch_of_rows_at_most(
     tmp_path: Path, joined: list[int]
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from arrowdl.loader._files.footers import read_statistics
+from arrowdl.loader._files.stamps import check_fragment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,6 +84,7 @@ def note_differences(dataset: ds.FileSystemDataset) -> None:
         keys = ds.get_partition_keys(fragment.partition_expression)
         if not any(name in fragment.physical_schema.names for name in keys):
             return
+        check_fragment(fragment)
         for group in getattr(fragment, "row_groups", ()):
             for name, value in keys.items():
                 bounds = _find_bounds(fragment, group.id, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from array import array
 from collections.abc import Sequence
 from functools import cached_property
@@ -32,6 +33,24 @@ def read_statistics(chunk: Any) -> Any:
     process.
     """
     return None if chunk.physical_type == "FIXED_LEN_BYTE_ARRAY" else chunk.statistics
+
+
+def check_footer(name: str, file: Any, fragment: Any = None) -> bool:
+    """Raise OSError if pyarrow would end the process where it shows a column of a Parquet file.
+
+    Returns whether it is plain: of an encrypted one, a row of `fragment` is read, by its keys.
+    """
+    length, magic = struct.unpack("<I4s", file.read_at(8, file.size() - 8))
+    footer = file.read_at(length, file.size() - 8 - length)
+    is_sound = None if magic == b"PARE" else _core.is_sound_parquet_footer(footer)
+    if is_sound is None and fragment is not None:
+        fragment.head(1)
+    elif not is_sound:
+        raise OSError(
+            f"the footer of {name} is damaged, or its columns are encrypted: write the file again, "
+            "or leave it out of the Loader's paths"
+        )
+    return is_sound is not None
 
 
 class Footers:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, TypeVar, cast
 
-from arrowdl.loader._files.footers import Footers, Stamp
+from arrowdl.loader._files.footers import Footers, Stamp, check_footer
 from arrowdl.loader._storage.readers import Stamp as StoredStamp
 from arrowdl.loader._storage.readers import is_other_time
 from arrowdl.loader._storage.retries import RetriedError
@@ -233,12 +233,27 @@ def has_footer(fragment: Any) -> bool:
     return groups is not None
 
 
+def check_fragment(fragment: Any) -> None:
+    """Raise OSError for a Parquet file whose columns pyarrow cannot show; see `check_footer`."""
+    import pyarrow as pa
+
+    if not hasattr(fragment, "ensure_complete_metadata"):
+        return
+    is_known, metadata = has_footer(fragment), fragment.metadata
+    with fragment.open() as file:
+        is_plain = check_footer(repr(fragment.path), file, fragment)
+    if is_known and is_plain:  # from a metadata file, maybe
+        metadata.write_metadata_file(sink := pa.BufferOutputStream())
+        check_footer(repr(fragment.path), pa.BufferReader(sink.getvalue()))
+
+
 def is_of_metadata_file(fragment: Any) -> bool:
     """Whether a fragment's footer comes from a separate metadata file."""
     import pyarrow.dataset as ds
 
     if not (isinstance(fragment, ds.ParquetFileFragment) and has_footer(fragment)):
         return False
+    check_fragment(fragment)
     return names_file(fragment.metadata)
 
 

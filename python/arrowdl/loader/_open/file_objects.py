@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from arrowdl.loader._files.footers import check_footer
 from arrowdl.loader._open.paths import open_paths
 from arrowdl.loader._parquet.counted import count_groups, refuse
 from arrowdl.loader._parquet.int96 import UNIT, check_digits, explain_int96, list_int96
@@ -108,6 +109,7 @@ def _read_table(obj: Any, columns: list[str] | None, filter: Any) -> pa.Table:
     file = pa.BufferReader(data)
     if start.startswith(_PARQUET):
         reader = pq.ParquetFile(file, coerce_int96_timestamp_unit=UNIT)
+        check_footer(repr(obj), file)
         is_read = choose_read(columns, filter)
         names = check_names(repr(obj), reader.schema_arrow, is_read).names
         needed = find_columns(names, columns, filter)

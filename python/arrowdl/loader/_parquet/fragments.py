@@ -88,13 +88,11 @@ def _list_shares(fragment: Any) -> Mapping[str, float]:
         return cast("Mapping[str, float]", plan.shares)
     group = fragment.metadata.row_group(fragment.row_groups[0].id)
     chunks = [group.column(i) for i in range(group.num_columns)]
-    sizes = [
-        (chunk.path_in_schema.split(".")[0], chunk.total_uncompressed_size) for chunk in chunks
-    ]
-    total = max(1, sum(size for _, size in sizes))
+    total = max(1, sum(chunk.total_uncompressed_size for chunk in chunks))
     shares: dict[str, float] = {}
-    for name, size in sizes:
-        shares[name] = shares.get(name, 0.0) + size / total
+    for chunk in chunks:
+        name = chunk.path_in_schema.split(".")[0]
+        shares[name] = shares.get(name, 0.0) + chunk.total_uncompressed_size / total
     return shares
 
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from arrowdl.loader._files.file_plan import FilePlan, PlannedFile, PlannedTable
-from arrowdl.loader._files.stamps import is_of_metadata_file
+from arrowdl.loader._files.footers import check_footer
+from arrowdl.loader._files.stamps import check_fragment, is_of_metadata_file
 from arrowdl.loader._parquet.pruning import list_fragments
 from arrowdl.loader._storage.readers import Stamp
 from arrowdl.loader._storage.transient import FileChangedError
@@ -65,6 +66,8 @@ class FragmentMaker:
         fragment = self.format.make_fragment(file.path, self.filesystem, partition)
         nbytes = 0
         if hasattr(fragment, "ensure_complete_metadata"):
+            if self.plan is not None:  # else the core has read the footer
+                check_fragment(fragment)
             self.compare(fragment.metadata, file)
             nbytes = fragment.metadata.serialized_size
         self._keep(file.path, fragment, nbytes)
@@ -80,6 +83,8 @@ class FragmentMaker:
         footer = self._find(key)
         reader = pq.ParquetFile(opened, metadata=footer, **options)
         if footer is None:
+            if self.plan is not None:
+                check_footer(repr(file.path), opened)
             self.compare(reader.metadata, file)
             self._keep(key, reader.metadata, reader.metadata.serialized_size)
         return reader

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl.loader._files.locate import Candidate, split_row_groups
-from arrowdl.loader._files.stamps import FileStamps, check_footers
+from arrowdl.loader._files.stamps import FileStamps, check_footers, check_fragment
 from arrowdl.loader._ipc.in_memory import is_ipc
 from arrowdl.loader._parquet.counted import check_rows
 from arrowdl.loader._parquet.fragments import join_fragments
@@ -49,6 +49,8 @@ class Scan:
         fragments = self._list_fragments()
         self._stamps.add_fragments(fragments)
         check_footers(fragments)
+        for fragment in fragments:
+            check_fragment(fragment)
 
     def _list_fragments(self) -> list[ds.Fragment]:
         if not is_of_pyarrow(self._dataset):

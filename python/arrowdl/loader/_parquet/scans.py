@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl import _core
 from arrowdl.loader._files.locate import Candidate, drop_metadata, find_damage, split_row_groups
+from arrowdl.loader._files.stamps import check_fragment
 from arrowdl.loader._ipc.in_memory import Part, is_ipc, split_file
 from arrowdl.loader._parquet.counted import RowCountError, check_rows, list_counts
 from arrowdl.loader._schema.fields import find_paths, forget_pandas
@@ -294,6 +295,7 @@ def _list_texts(error: Exception) -> list[str]:
 def open_file(fragment: ds.Fragment) -> list[ds.Fragment]:
     """Read a file's footer; return its units. Raise RowCountError if an empty one has values."""
     with naming_files([fragment.path]), dropping_unreadable(fragment):
+        check_fragment(fragment)
         units = split_row_groups(fragment)
         list_counts(
             unit
