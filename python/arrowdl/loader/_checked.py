@@ -18,7 +18,13 @@ from arrowdl.loader._sources.tokenized import tokenize_ahead
 
 
 def open_checked(
-    source: Any, columns: Any, filter: Any, vocabulary: Any, storage: Any, options: Options
+    source: Any,
+    columns: Any,
+    filter: Any,
+    vocabulary: Any,
+    storage: Any,
+    dtype: Any,
+    options: Options,
 ) -> tuple[Source, Options, Sequence[Skipped]]:
     """Open a source, and check that `options` can make batches of its rows.
 
@@ -31,7 +37,8 @@ def open_checked(
     if storage.decoder == "polars":
         import_polars()  # on all ranks alike, before they share a plan
     functions = options.functions
-    request = make_request(columns, filter, vocabulary, storage, functions, skips=options.skips)
+    skips = options.skips
+    request = make_request(columns, filter, vocabulary, storage, functions, dtype, skips=skips)
     opened = open_by_plan(source, request, storage.plan)
     if storage.decoder != "pyarrow":
         opened.use_decoder(storage.decoder)

@@ -206,7 +206,7 @@ class Loader(AdaptedReader):
             progress=progress,
         )
         opened, options, skipped = open_checked(
-            source, columns, filter, vocabulary, storage, options
+            source, columns, filter, vocabulary, storage, dtype, options
         )
         super().__init__(opened, options, filter)
         self._skips.note(skipped)
@@ -241,7 +241,8 @@ class Loader(AdaptedReader):
         sources : mapping of str to object
             The sources by name: what `Loader` takes, except streams, or Loaders. A Loader keeps its
             columns, filter, vocabulary, order and seed; its other options are replaced by those of
-            the mixture. All sources have the same columns of the same types.
+            the mixture. All sources have the same columns of the same types; units of times may
+            differ if `dtype` has one.
         weights : mapping
             A number for each name: the shares of the rows, not of the tokens. Or a mapping from
             steps, of which the first is 0, to such mappings, each of which holds from that step of

@@ -72,7 +72,8 @@ def mix_sources(
     skip = flatten_errors(options.get("on_error", "raise"))
     skips = skip["on_error"] == "skip"
     functions = Functions(transform_arrow=options.get("transform_arrow"))
-    request = make_request(columns, filter, vocabulary, storage, functions, skips=skips)
+    dtype = options.get("dtype")
+    request = make_request(columns, filter, vocabulary, storage, functions, dtype, skips=skips)
     mixture = _open_members(sources, weights, stop, origin, request, read_seed(seed).number, ranks)
     if options.get("transform_arrow") is None:
         request.vocabulary.check_names(mixture.column_names or [])
@@ -116,7 +117,7 @@ def _open_members(
     rows_of_step = 0 if rows is None else rows // ranks.splits
     members = [make_member(name, source) for name, source in sources.items()]
     order = MixedOrder(members, schedule, rows_of_step, read_stop(stop), ranks.splits)
-    mixture = MixedSource(members, order, origin)
+    mixture = MixedSource(members, order, origin, request.dtype)
     mixture.vocabulary = request.vocabulary
     if united := mixture.columns.find_united(request.vocabulary):
         mixture.use_vocabulary(united)

@@ -46,7 +46,8 @@ def open_file_objects(source: Any, request: Request) -> Source:
     objects = list_file_objects(source) or []
     if (paths := find_paths(objects)) is not None:
         return open_paths(paths, request)
-    return TableSource(read_tables(objects, request.columns, request.filter), request.columns)
+    table = read_tables(objects, request.columns, request.filter, request.dtype)
+    return TableSource(table, request.columns)
 
 
 def find_paths(objects: Sequence[Any]) -> list[str] | None:
@@ -68,7 +69,9 @@ def _find_path(obj: Any) -> str | None:
     return os.fspath(name) if is_same else None
 
 
-def read_tables(objects: Sequence[Any], columns: list[str] | None, filter: Any) -> pa.Table:
+def read_tables(
+    objects: Sequence[Any], columns: list[str] | None, filter: Any, dtype: Any = None
+) -> pa.Table:
     """Read whole file objects, of Parquet or Arrow IPC by their first bytes, into one table.
 
     The table has all of `columns`, and may have more. Raises TypeError if a file object is in text
@@ -83,9 +86,10 @@ def read_tables(objects: Sequence[Any], columns: list[str] | None, filter: Any) 
             tables.append(_read_table(obj, columns, filter))
     schemas = [(repr(obj), table.schema) for obj, table in zip(objects, tables, strict=True)]
     explain = partial(explain_int96, _read_footers(objects))
-    unified = unify_schemas(schemas, choose_read(columns, filter), explain)
+    unified = unify_schemas(schemas, choose_read(columns, filter), explain, dtype)
     empty = pa.Table.from_batches([make_empty(unified.schema)])  # see map_files
-    whole = [read_alike(table, unified) for table in (empty, *tables)]
+    named = [("", empty), *zip(map(repr, objects), tables, strict=True)]
+    whole = [read_alike(path, table, unified) for path, table in named]
     return apply_filter(pa.concat_tables(whole, promote_options="default"), filter)
 
 
