@@ -18,13 +18,7 @@ from arrowdl.loader._sources.tokenized import tokenize_ahead
 
 
 def open_checked(
-    source: Any,
-    columns: Any,
-    filter: Any,
-    vocabulary: Any,
-    storage: Any,
-    dtype: Any,
-    options: Options,
+    source: Any, columns: Any, filter: Any, vocabulary: Any, storage: Any, options: Options
 ) -> tuple[Source, Options, Sequence[Skipped]]:
     """Open a source, and check that `options` can make batches of its rows.
 
@@ -36,8 +30,7 @@ def open_checked(
     storage = read_storage(storage)
     if storage.decoder == "polars":
         import_polars()  # on all ranks alike, before they share a plan
-    functions = options.functions
-    skips = options.skips
+    functions, dtype, skips = options.functions, options.dtype, options.skips
     request = make_request(columns, filter, vocabulary, storage, functions, dtype, skips=skips)
     opened = open_by_plan(source, request, storage.plan)
     if storage.decoder != "pyarrow":

@@ -202,11 +202,12 @@ class Loader(AdaptedReader):
             num_threads=num_threads,
             prefetch=prefetch,
             storage=storage,
+            dtype=dtype,
             on_error=on_error,
             progress=progress,
         )
         opened, options, skipped = open_checked(
-            source, columns, filter, vocabulary, storage, dtype, options
+            source, columns, filter, vocabulary, storage, options
         )
         super().__init__(opened, options, filter)
         self._skips.note(skipped)
@@ -290,12 +291,7 @@ class Loader(AdaptedReader):
             options,
         )
         loader = cls(
-            mixed.source,
-            ranks=mixed.ranks,
-            shuffle=shuffle,
-            seed=seed,
-            storage=mixed.storage,
-            **options,
+            mixed.source, ranks=mixed.ranks, shuffle=shuffle, seed=seed, storage=storage, **options
         )
         loader._skips.adopt(
             source._skips for source in sources.values() if isinstance(source, AdaptedReader)

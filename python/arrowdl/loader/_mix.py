@@ -24,7 +24,6 @@ from arrowdl.loader._settings.flatten import (
     split_size,
 )
 from arrowdl.loader._settings.ranks import Ranks
-from arrowdl.loader._settings.storage import Storage
 from arrowdl.loader._skip.tally import check_left_out
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import IndexedSource, Source
@@ -43,7 +42,6 @@ class Mixed(NamedTuple):
 
     source: Any  # a `MixedSource`, which users have no other way to give
     ranks: Ranks
-    storage: Storage
     skipped: Sequence[Skipped]  # files that cannot be opened
 
 
@@ -79,17 +77,11 @@ def mix_sources(
         request.vocabulary.check_names(mixture.column_names or [])
     if request.skipped:
         check_left_out(request.skipped, mixture, skip["max_skipped_rows"])
-    return Mixed(mixture, ranks, storage, request.skipped or ())
+    return Mixed(mixture, ranks, request.skipped or ())
 
 
 def _open_members(
-    sources: Any,
-    weights: Any,
-    stop: Any,
-    origin: Any,
-    request: Request,
-    seed: int,
-    ranks: Ranks,
+    sources: Any, weights: Any, stop: Any, origin: Any, request: Request, seed: int, ranks: Ranks
 ) -> MixedSource:
     """Open the sources of a mixture; each that is not a Loader gets a seed of its own."""
     if not isinstance(sources, Mapping) or not sources:

@@ -14,8 +14,8 @@ from arrowdl.loader._files.stamps import FileStamps
 from arrowdl.loader._ipc.private_maps import MappedFile, PrivateRows, map_file
 from arrowdl.loader._parquet.scans import naming_files
 from arrowdl.loader._schema.fields import has_column
-from arrowdl.loader._schema.unify import choose_read, read_alike, unify_schemas
-from arrowdl.loader._schema.vocabulary import Vocabulary, make_empty
+from arrowdl.loader._schema.unify import choose_read, join_tables, unify_schemas
+from arrowdl.loader._schema.vocabulary import Vocabulary
 from arrowdl.loader._sources.base import UnitOrder
 from arrowdl.loader._sources.files import SourceFiles
 from arrowdl.loader._sources.table import ChunkSource, TableSource
@@ -174,7 +174,6 @@ def map_files(paths: list[str], columns: list[str] | None, dtype: Any = None) ->
 
     Raises ValueError if the files have different types in a column that is read.
     """
-    import pyarrow as pa
 
     tables = []
     files = []
@@ -189,11 +188,7 @@ def map_files(paths: list[str], columns: list[str] | None, dtype: Any = None) ->
             tables.append(reader.read_all())
     schemas = [(path, t.schema) for path, t in zip(paths, tables, strict=True)]
     unified = unify_schemas(schemas, choose_read(columns, None), dtype=dtype)
-    # Its dictionaries have no values: those of the files are united, and lose their nulls.
-    empty = pa.Table.from_batches([make_empty(unified.schema)])
-    named = [("", empty), *zip(map(repr, paths), tables, strict=True)]
-    whole = [read_alike(path, table, unified) for path, table in named]
-    table = pa.concat_tables(whole, promote_options="default")
+    table = join_tables(zip(map(repr, paths), tables, strict=True), unified)
     rows = [table.num_rows for table in tables]
     return Mapped(table, unified.schema, files, schemas, rows, dtype)
 

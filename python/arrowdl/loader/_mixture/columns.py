@@ -159,7 +159,7 @@ class MixedColumns:
                 builder = TableBuilder()
                 for table in dictionaries:
                     builder.add(table)
-                tables[column] = builder.finish(_dictionary_of(dictionaries[0]))
+                tables[column] = builder.finish(pa.dictionary(pa.int32(), dictionaries[0].type))
         return Vocabulary({**vocabulary.tables, **tables}) if tables else None
 
 
@@ -170,6 +170,8 @@ def _check_columns(
 
     Raises ValueError unless all members have the same columns, of the same types but for these.
     """
+    import pyarrow as pa
+
     first, *others = members
     names = first.source.column_names
     for member in others:
@@ -183,18 +185,12 @@ def _check_columns(
         raise ValueError(
             f'origin="{origin}": the sources have a column of this name, give another name'
         )
-    return _check_types(members, dtype)
-
-
-def _check_types(members: Sequence[Member], dtype: Any) -> dict[str, pa.DataType]:
-    import pyarrow as pa
-
     empties = [_take_empty(member.source.read([])) for member in members]
-    first, *schemas = (pa.schema(empty.schema) for empty in empties)
+    columns, *schemas = (pa.schema(empty.schema) for empty in empties)
     are_on_host = all(_core.is_host_readable(empty.device) for empty in empties)
     times: dict[str, pa.DataType] = {}
-    for member, schema in zip(members[1:], schemas, strict=True):
-        for ours, theirs in zip(first, schema, strict=True):
+    for member, schema in zip(others, schemas, strict=True):
+        for ours, theirs in zip(columns, schema, strict=True):
             if ours.type == theirs.type:
                 continue
             unit = find_unit(dtype, ours.name)
@@ -202,7 +198,7 @@ def _check_types(members: Sequence[Member], dtype: Any) -> dict[str, pa.DataType
             if unit is None or joined is None or not are_on_host:
                 raise ValueError(
                     f'"{member.name}" has "{ours.name}" of {theirs.type}, and '
-                    f'"{members[0].name}" of {ours.type}: a mixture has one type for each column:'
+                    f'"{first.name}" of {ours.type}: a mixture has one type for each column:'
                     f"{advise_unit(ours.name, ours.type, theirs.type)} cast a table, read files by "
                     "pyarrow.dataset.dataset(schema=)"
                 )
@@ -240,9 +236,3 @@ def _take_empty(stream: _core.DeviceStream) -> _core.DeviceArray:
     import pyarrow as pa
 
     return _core.from_arrow(make_empty(pa.schema(stream.schema)))
-
-
-def _dictionary_of(values: pa.Array) -> pa.DictionaryType:
-    import pyarrow as pa
-
-    return pa.dictionary(pa.int32(), values.type)

@@ -16,10 +16,9 @@ from arrowdl.loader._schema.filters import apply_filter, check_filter, find_colu
 from arrowdl.loader._schema.unify import (
     check_names,
     choose_read,
-    read_alike,
+    join_tables,
     unify_schemas,
 )
-from arrowdl.loader._schema.vocabulary import make_empty
 from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.request import Request
 from arrowdl.loader._sources.table import TableSource
@@ -77,7 +76,6 @@ def read_tables(
     The table has all of `columns`, and may have more. Raises TypeError if a file object is in text
     mode, and ValueError if its bytes are neither Parquet nor Arrow IPC.
     """
-    import pyarrow as pa
 
     check_filter(filter)
     tables = []
@@ -87,10 +85,8 @@ def read_tables(
     schemas = [(repr(obj), table.schema) for obj, table in zip(objects, tables, strict=True)]
     explain = partial(explain_int96, _read_footers(objects))
     unified = unify_schemas(schemas, choose_read(columns, filter), explain, dtype)
-    empty = pa.Table.from_batches([make_empty(unified.schema)])  # see map_files
-    named = [("", empty), *zip(map(repr, objects), tables, strict=True)]
-    whole = [read_alike(path, table, unified) for path, table in named]
-    return apply_filter(pa.concat_tables(whole, promote_options="default"), filter)
+    table = join_tables(zip(map(repr, objects), tables, strict=True), unified)
+    return apply_filter(table, filter)
 
 
 def _read_footers(objects: Sequence[Any]) -> Iterator[tuple[str, pq.ParquetSchema]]:

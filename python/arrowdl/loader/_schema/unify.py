@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from arrowdl import _core
 from arrowdl.loader._progress import OpeningLine
 from arrowdl.loader._schema.filters import find_columns
+from arrowdl.loader._schema.vocabulary import make_empty
 from arrowdl.loader._skipped import OTHER_READERS, OptionError
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
 
@@ -246,7 +247,17 @@ def _is_list(type: pa.DataType) -> bool:
     return any(is_kind(type) for is_kind in kinds)
 
 
-def read_alike(path: str, table: pa.Table, unified: Unified) -> pa.Table:
+def join_tables(tables: Iterable[tuple[str, pa.Table]], unified: Unified) -> pa.Table:
+    """Return the rows of files, each of which has a name, with the columns of all."""
+    import pyarrow as pa
+
+    # Its dictionaries have no values: those of the files are united, and lose their nulls.
+    empty = pa.Table.from_batches([make_empty(unified.schema)])
+    whole = [_read_alike(name, table, unified) for name, table in (("", empty), *tables)]
+    return pa.concat_tables(whole, promote_options="default")
+
+
+def _read_alike(name: str, table: pa.Table, unified: Unified) -> pa.Table:
     """Return a table of one file with the types of all files, without columns that are not read."""
     import pyarrow as pa
 
@@ -259,7 +270,7 @@ def read_alike(path: str, table: pa.Table, unified: Unified) -> pa.Table:
         try:
             column = table.column(i).cast(wanted)
         except pa.ArrowInvalid as error:
-            raise OptionError(f'"{field.name}" of {path}: {error}') from error
+            raise OptionError(f'"{field.name}" of {name}: {error}') from error
         table = table.set_column(i, field.with_type(wanted), column)
     return table
 
