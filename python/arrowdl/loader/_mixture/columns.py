@@ -166,10 +166,7 @@ class MixedColumns:
 def _check_columns(
     members: Sequence[Member], origin: str | None, dtype: Any
 ) -> dict[str, pa.DataType]:
-    """Return the types of times whose units differ, in the unit of `dtype`.
-
-    Raises ValueError unless all members have the same columns, of the same types but for these.
-    """
+    """Return the types of times whose units differ; ValueError if columns differ in more."""
     import pyarrow as pa
 
     first, *others = members
