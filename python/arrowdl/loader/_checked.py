@@ -29,8 +29,8 @@ def open_checked(
     """
     if storage.decoder == "polars":
         import_polars()  # on all ranks alike, before they share a plan
-    functions = options.functions
-    request = make_request(columns, filter, vocabulary, storage, functions, skips=options.skips)
+    functions, dtype, skips = options.functions, options.dtype, options.skips
+    request = make_request(columns, filter, vocabulary, storage, functions, dtype, skips=skips)
     opened = open_by_plan(source, request, storage.plan)
     if storage.decoder != "pyarrow":
         opened.use_decoder(storage.decoder)

@@ -204,6 +204,7 @@ class Loader(AdaptedReader):
             num_threads=num_threads,
             prefetch=prefetch,
             storage=storage,
+            dtype=dtype,
             on_error=on_error,
             progress=progress,
         )
@@ -243,7 +244,8 @@ class Loader(AdaptedReader):
         sources : mapping of str to object
             The sources by name: what `Loader` takes, except streams, or Loaders. A Loader keeps its
             columns, filter, vocabulary, order and seed; its other options are replaced by those of
-            the mixture. All sources have the same columns of the same types.
+            the mixture. All sources have the same columns of the same types; units of times may
+            differ if `dtype` has one.
         weights : mapping
             A number for each name: the shares of the rows, not of the tokens. Or a mapping from
             steps, of which the first is 0, to such mappings, each of which holds from that step of
@@ -291,12 +293,7 @@ class Loader(AdaptedReader):
             options,
         )
         loader = cls(
-            mixed.source,
-            ranks=mixed.ranks,
-            shuffle=shuffle,
-            seed=seed,
-            storage=mixed.storage,
-            **options,
+            mixed.source, ranks=mixed.ranks, shuffle=shuffle, seed=seed, storage=storage, **options
         )
         loader._skips.adopt(
             source._skips for source in sources.values() if isinstance(source, AdaptedReader)

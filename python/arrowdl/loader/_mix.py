@@ -24,7 +24,6 @@ from arrowdl.loader._settings.flatten import (
     split_size,
 )
 from arrowdl.loader._settings.ranks import Ranks
-from arrowdl.loader._settings.storage import Storage
 from arrowdl.loader._skip.tally import check_left_out
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import IndexedSource, Source
@@ -43,7 +42,6 @@ class Mixed(NamedTuple):
 
     source: Any  # a `MixedSource`, which users have no other way to give
     ranks: Ranks
-    storage: Storage
     skipped: Sequence[Skipped]  # files that cannot be opened
 
 
@@ -72,23 +70,18 @@ def mix_sources(
     skip = flatten_errors(options.get("on_error", "raise"))
     skips = skip["on_error"] == "skip"
     functions = Functions(transform_arrow=options.get("transform_arrow"))
-    request = make_request(columns, filter, vocabulary, storage, functions, skips=skips)
+    dtype = options.get("dtype")
+    request = make_request(columns, filter, vocabulary, storage, functions, dtype, skips=skips)
     mixture = _open_members(sources, weights, stop, origin, request, read_seed(seed).number, ranks)
     if options.get("transform_arrow") is None:
         request.vocabulary.check_names(mixture.column_names or [])
     if request.skipped:
         check_left_out(request.skipped, mixture, skip["max_skipped_rows"])
-    return Mixed(mixture, ranks, storage, request.skipped or ())
+    return Mixed(mixture, ranks, request.skipped or ())
 
 
 def _open_members(
-    sources: Any,
-    weights: Any,
-    stop: Any,
-    origin: Any,
-    request: Request,
-    seed: int,
-    ranks: Ranks,
+    sources: Any, weights: Any, stop: Any, origin: Any, request: Request, seed: int, ranks: Ranks
 ) -> MixedSource:
     """Open the sources of a mixture; each that is not a Loader gets a seed of its own."""
     if not isinstance(sources, Mapping) or not sources:
@@ -116,7 +109,7 @@ def _open_members(
     rows_of_step = 0 if rows is None else rows // ranks.splits
     members = [make_member(name, source) for name, source in sources.items()]
     order = MixedOrder(members, schedule, rows_of_step, read_stop(stop), ranks.splits)
-    mixture = MixedSource(members, order, origin)
+    mixture = MixedSource(members, order, origin, request.dtype)
     mixture.vocabulary = request.vocabulary
     if united := mixture.columns.find_united(request.vocabulary):
         mixture.use_vocabulary(united)

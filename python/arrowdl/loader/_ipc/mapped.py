@@ -14,8 +14,8 @@ from arrowdl.loader._files.stamps import FileStamps
 from arrowdl.loader._ipc.private_maps import MappedFile, PrivateRows, map_file
 from arrowdl.loader._parquet.scans import naming_files
 from arrowdl.loader._schema.fields import has_column
-from arrowdl.loader._schema.unify import choose_read, read_alike, unify_schemas
-from arrowdl.loader._schema.vocabulary import Vocabulary, make_empty
+from arrowdl.loader._schema.unify import choose_read, join_tables, unify_schemas
+from arrowdl.loader._schema.vocabulary import Vocabulary
 from arrowdl.loader._sources.base import UnitOrder
 from arrowdl.loader._sources.files import SourceFiles
 from arrowdl.loader._sources.table import ChunkSource, TableSource
@@ -36,7 +36,7 @@ class MappedSource(TableSource):
         starts = list(accumulate(mapped.rows[:-1], initial=0))
         self._file_starts = starts
         self._starts = _core.read_row_numbers(starts, starts[-1] + 1)
-        self._columns = columns
+        self._columns, self._dtype = columns, mapped.dtype
         self._stamps = stamps
         self._buffer_rows: int | None = None  # of the shuffle that it is cut for
         self._private_rows: PrivateRows | None = None
@@ -99,7 +99,8 @@ class MappedSource(TableSource):
 
     def __reduce__(self) -> Any:
         paths = [file.path for file in self._files]
-        return _map_again, (paths, self._columns, self._stamps, self.vocabulary, self._buffer_rows)
+        options = (self._columns, self._dtype, self._stamps, self.vocabulary, self._buffer_rows)
+        return _map_again, (paths, *options)
 
 
 class MappedFiles(SourceFiles):
@@ -142,12 +143,13 @@ class MappedFiles(SourceFiles):
 def _map_again(
     paths: list[str],
     columns: list[str] | None,
+    dtype: Any,
     stamps: FileStamps,
     vocabulary: Vocabulary,
     buffer_rows: int | None,
 ) -> ChunkSource:
     stamps.check()
-    mapped = map_files(paths, columns)
+    mapped = map_files(paths, columns, dtype)
     if mapped is None:
         raise ValueError(f"{paths} were compressed after the Loader was made: make a new Loader")
     source = MappedSource(mapped, columns, stamps)
@@ -164,14 +166,14 @@ class Mapped(NamedTuple):
     files: list[MappedFile]
     schemas: list[tuple[str, pa.Schema]]  # path and schema of each file
     rows: list[int]  # rows of each file
+    dtype: Any
 
 
-def map_files(paths: list[str], columns: list[str] | None) -> Mapped | None:
+def map_files(paths: list[str], columns: list[str] | None, dtype: Any = None) -> Mapped | None:
     """Map IPC files of which `columns` are read; None if one is compressed.
 
     Raises ValueError if the files have different types in a column that is read.
     """
-    import pyarrow as pa
 
     tables = []
     files = []
@@ -185,13 +187,10 @@ def map_files(paths: list[str], columns: list[str] | None) -> Mapped | None:
                 return None
             tables.append(reader.read_all())
     schemas = [(path, t.schema) for path, t in zip(paths, tables, strict=True)]
-    unified = unify_schemas(schemas, choose_read(columns, None))
-    # Its dictionaries have no values: those of the files are united, and lose their nulls.
-    empty = pa.Table.from_batches([make_empty(unified.schema)])
-    whole = [read_alike(table, unified) for table in (empty, *tables)]
-    table = pa.concat_tables(whole, promote_options="default")
+    unified = unify_schemas(schemas, choose_read(columns, None), dtype=dtype)
+    table = join_tables(zip(map(repr, paths), tables, strict=True), unified)
     rows = [table.num_rows for table in tables]
-    return Mapped(table, unified.schema, files, schemas, rows)
+    return Mapped(table, unified.schema, files, schemas, rows, dtype)
 
 
 def _open(path: str, mapped: pa.MemoryMappedFile) -> Any:

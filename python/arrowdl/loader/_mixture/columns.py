@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl.loader._mixture.order import Member
 from arrowdl.loader._schema.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
+from arrowdl.loader._schema.unify import advise_unit, find_unit, join_types
 from arrowdl.loader._schema.vocabulary import (
     TableBuilder,
     Vocabulary,
     list_dictionaries,
     make_empty,
 )
+from arrowdl.loader._skipped import OptionError
 from arrowdl.loader._sources.base import UnitOrder
 
 if TYPE_CHECKING:
@@ -29,11 +31,19 @@ class MixedColumns:
     # `origin` names a column of int32 with the index of each row's source. With `is_named`, rows of
     # the other sources get the names of the first: names of list items differ between writers.
     def __init__(
-        self, members: Sequence[Member], origin: str | None = None, *, is_named: bool = True
+        self,
+        members: Sequence[Member],
+        origin: str | None = None,
+        dtype: Any = None,  # has the unit of times whose units differ
+        *,
+        is_named: bool = True,
     ) -> None:
         self._sources = [member.source for member in members]
         self._origin = origin
+        self._dtype = dtype
         self._is_named = is_named
+        # types of columns whose units differ
+        self._times = _check_columns(members, origin, dtype) if is_named else {}
         self._dictionaries: Dictionaries | None = None
         self._schema: _core.Schema | None = None
         self._schema = self._find_schema()
@@ -46,7 +56,18 @@ class MixedColumns:
         self._schema = self._find_schema()
 
     def _find_schema(self) -> _core.Schema | None:
-        return self.make_empty(0).schema if self._is_named else None
+        if not self._is_named:
+            return None
+        empty = self.make_empty(0)
+        if self._times:
+            import pyarrow as pa
+
+            types = self._times
+            fields = [
+                own.with_type(types.get(own.name, own.type)) for own in pa.schema(empty.schema)
+            ]
+            empty = _core.from_arrow(make_empty(pa.schema(fields)))
+        return empty.schema
 
     def with_sources(self, members: Sequence[Member]) -> MixedColumns:
         """Return the same columns, of members with the same rows in other units."""
@@ -56,7 +77,7 @@ class MixedColumns:
 
     def with_more(self, members: Sequence[Member]) -> MixedColumns:
         """Return the columns of members that have more of them."""
-        return MixedColumns(members, self._origin)
+        return MixedColumns(members, self._origin, self._dtype)
 
     @property
     def names(self) -> list[str] | None:
@@ -74,7 +95,25 @@ class MixedColumns:
     def adapt(self, stream: _core.DeviceStream, member: int) -> _core.DeviceStream:
         """Return rows of one source as those of the mixture: with `origin`, and its names."""
         stream = self._add_origin(self._check_dictionaries(stream), member)
-        return stream if self._schema is None else _name_as(stream, self._schema)
+        if self._schema is None:
+            return stream
+        if self._times:
+            return _core.from_arrow_stream(self._convert(stream, member))
+        return _name_as(stream, self._schema)
+
+    def _convert(self, stream: _core.DeviceStream, member: int) -> Iterator[_core.DeviceArray]:
+        """Yield rows of one source whose times have the units of the mixture."""
+        assert self._schema is not None
+        yield self.make_empty(member)
+        for rows in stream:
+            try:
+                converted = _core.from_arrow(_Named(rows, self._schema))
+            except ValueError as error:
+                raise OptionError(
+                    f"source {member} of the mixture has times that the unit of dtype= does not "
+                    f"hold ({error}): choose another for {[*self._times]}, or round the times first"
+                ) from error
+            yield converted
 
     def _add_origin(self, stream: _core.DeviceStream, member: int) -> _core.DeviceStream:
         """Add the column of `origin` to the rows of one source."""
@@ -120,12 +159,16 @@ class MixedColumns:
                 builder = TableBuilder()
                 for table in dictionaries:
                     builder.add(table)
-                tables[column] = builder.finish(_dictionary_of(dictionaries[0]))
+                tables[column] = builder.finish(pa.dictionary(pa.int32(), dictionaries[0].type))
         return Vocabulary({**vocabulary.tables, **tables}) if tables else None
 
 
-def check_columns(members: Sequence[Member], origin: str | None) -> None:
-    """Raise ValueError unless all members have the same columns, of the same types."""
+def _check_columns(
+    members: Sequence[Member], origin: str | None, dtype: Any
+) -> dict[str, pa.DataType]:
+    """Return the types of times whose units differ; ValueError if columns differ in more."""
+    import pyarrow as pa
+
     first, *others = members
     names = first.source.column_names
     for member in others:
@@ -139,32 +182,39 @@ def check_columns(members: Sequence[Member], origin: str | None) -> None:
         raise ValueError(
             f'origin="{origin}": the sources have a column of this name, give another name'
         )
-    _check_types(members)
-
-
-def _check_types(members: Sequence[Member]) -> None:
-    import pyarrow as pa
-
-    first, *schemas = (pa.schema(_take_empty(member.source.read([])).schema) for member in members)
-    for member, schema in zip(members[1:], schemas, strict=True):
-        for ours, theirs in zip(first, schema, strict=True):
-            if ours.type != theirs.type:
+    empties = [_take_empty(member.source.read([])) for member in members]
+    columns, *schemas = (pa.schema(empty.schema) for empty in empties)
+    are_on_host = all(_core.is_host_readable(empty.device) for empty in empties)
+    times: dict[str, pa.DataType] = {}
+    for member, schema in zip(others, schemas, strict=True):
+        for ours, theirs in zip(columns, schema, strict=True):
+            if ours.type == theirs.type:
+                continue
+            unit = find_unit(dtype, ours.name)
+            joined = join_types(times.get(ours.name, ours.type), theirs.type, unit)
+            if unit is None or joined is None or not are_on_host:
                 raise ValueError(
                     f'"{member.name}" has "{ours.name}" of {theirs.type}, and '
-                    f'"{members[0].name}" of {ours.type}: a mixture has one type for each column: '
-                    "cast a table, read files by pyarrow.dataset.dataset(schema=)"
+                    f'"{first.name}" of {ours.type}: a mixture has one type for each column:'
+                    f"{advise_unit(ours.name, ours.type, theirs.type)} cast a table, read files by "
+                    "pyarrow.dataset.dataset(schema=)"
                 )
+            times[ours.name] = joined
+    return times
 
 
 class _Named:
-    """Asks a stream for the names of a schema: those of list items differ from writer to writer."""
+    """Asks for rows with the names of a schema: those of list items differ between writers."""
 
-    def __init__(self, stream: _core.DeviceStream, schema: _core.Schema) -> None:
-        self._stream = stream
+    def __init__(self, rows: Any, schema: _core.Schema) -> None:
+        self._rows = rows  # an array or a stream
         self._schema = schema
 
+    def __arrow_c_device_array__(self, requested_schema: object = None, **kwargs: Any) -> Any:
+        return self._rows.__arrow_c_device_array__(self._schema.__arrow_c_schema__())
+
     def __arrow_c_device_stream__(self, requested_schema: object = None, **kwargs: Any) -> Any:
-        return self._stream.__arrow_c_device_stream__(self._schema.__arrow_c_schema__())
+        return self._rows.__arrow_c_device_stream__(self._schema.__arrow_c_schema__())
 
 
 def _name_as(stream: _core.DeviceStream, schema: _core.Schema) -> _core.DeviceStream:
@@ -183,9 +233,3 @@ def _take_empty(stream: _core.DeviceStream) -> _core.DeviceArray:
     import pyarrow as pa
 
     return _core.from_arrow(make_empty(pa.schema(stream.schema)))
-
-
-def _dictionary_of(values: pa.Array) -> pa.DictionaryType:
-    import pyarrow as pa
-
-    return pa.dictionary(pa.int32(), values.type)

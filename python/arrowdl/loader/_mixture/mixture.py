@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from arrowdl import _core
-from arrowdl.loader._mixture.columns import MixedColumns, check_columns
+from arrowdl.loader._mixture.columns import MixedColumns
 from arrowdl.loader._mixture.order import Member, MixedOrder
 from arrowdl.loader._schema.vocabulary import Vocabulary
 from arrowdl.loader._sources.base import IndexedSource
@@ -59,11 +59,14 @@ class MixedSource(IndexedSource):
 
     # `origin` names a column of int32 with the index of each row's source.
     def __init__(
-        self, members: Sequence[Member], order: MixedOrder, origin: str | None = None
+        self,
+        members: Sequence[Member],
+        order: MixedOrder,
+        origin: str | None = None,
+        dtype: Any = None,  # has the unit of times whose units differ
     ) -> None:
-        check_columns(members, origin)
         self.members = members
-        self.columns: MixedColumns = MixedColumns(members, origin)
+        self.columns: MixedColumns = MixedColumns(members, origin, dtype)
         _adopt(self, order)
 
     def with_order(self, order: MixedOrder) -> MixedSource:

@@ -17,10 +17,9 @@ from arrowdl.loader._schema.filters import apply_filter, check_filter, find_colu
 from arrowdl.loader._schema.unify import (
     check_names,
     choose_read,
-    read_alike,
+    join_tables,
     unify_schemas,
 )
-from arrowdl.loader._schema.vocabulary import make_empty
 from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.request import Request
 from arrowdl.loader._sources.table import TableSource
@@ -47,7 +46,8 @@ def open_file_objects(source: Any, request: Request) -> Source:
     objects = list_file_objects(source) or []
     if (paths := find_paths(objects)) is not None:
         return open_paths(paths, request)
-    return TableSource(read_tables(objects, request.columns, request.filter), request.columns)
+    table = read_tables(objects, request.columns, request.filter, request.dtype)
+    return TableSource(table, request.columns)
 
 
 def find_paths(objects: Sequence[Any]) -> list[str] | None:
@@ -69,13 +69,14 @@ def _find_path(obj: Any) -> str | None:
     return os.fspath(name) if is_same else None
 
 
-def read_tables(objects: Sequence[Any], columns: list[str] | None, filter: Any) -> pa.Table:
+def read_tables(
+    objects: Sequence[Any], columns: list[str] | None, filter: Any, dtype: Any = None
+) -> pa.Table:
     """Read whole file objects, of Parquet or Arrow IPC by their first bytes, into one table.
 
     The table has all of `columns`, and may have more. Raises TypeError if a file object is in text
     mode, and ValueError if its bytes are neither Parquet nor Arrow IPC.
     """
-    import pyarrow as pa
 
     check_filter(filter)
     tables = []
@@ -84,10 +85,9 @@ def read_tables(objects: Sequence[Any], columns: list[str] | None, filter: Any) 
             tables.append(_read_table(obj, columns, filter))
     schemas = [(repr(obj), table.schema) for obj, table in zip(objects, tables, strict=True)]
     explain = partial(explain_int96, _read_footers(objects))
-    unified = unify_schemas(schemas, choose_read(columns, filter), explain)
-    empty = pa.Table.from_batches([make_empty(unified.schema)])  # see map_files
-    whole = [read_alike(table, unified) for table in (empty, *tables)]
-    return apply_filter(pa.concat_tables(whole, promote_options="default"), filter)
+    unified = unify_schemas(schemas, choose_read(columns, filter), explain, dtype)
+    table = join_tables(zip(map(repr, objects), tables, strict=True), unified)
+    return apply_filter(table, filter)
 
 
 def _read_footers(objects: Sequence[Any]) -> Iterator[tuple[str, pq.ParquetSchema]]:

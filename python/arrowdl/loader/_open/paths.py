@@ -142,7 +142,7 @@ def _open_all(roots: Sequence[Root], request: Request) -> Source:
     may_map = request.memory_map and filesystem is None and filter is None
     if kinds == {"ipc"} and may_map and not any(map(_has_partitions, roots)):
         with opening(skipped):
-            mapped = map_files(paths, columns)
+            mapped = map_files(paths, columns, request.dtype)
         if mapped is not None:
             return MappedSource(mapped, columns, stamps)
     if kinds == {"ipc"}:
@@ -158,7 +158,7 @@ def _open_all(roots: Sequence[Root], request: Request) -> Source:
             for root, names in zip(roots, first, strict=True)
         ]
     with opening(skipped):
-        dataset = _make_dataset(roots, kinds.pop(), choose_read(columns, filter), alike)
+        dataset = _make_dataset(roots, kinds.pop(), request, alike)
     if is_plain:  # the row groups are those of `footers`
         dataset = type(dataset)([], dataset.schema, dataset.format, dataset.filesystem)
     return open_files(dataset, request, stamps, footers)
@@ -247,7 +247,7 @@ def _recognize(path: str, start: bytes) -> str:
 def _make_dataset(
     roots: Sequence[Root],
     kind: str,
-    is_read: Callable[[str], bool],
+    request: Request,
     alike: Mapping[str, bytes],  # as of `list_schemas`
 ) -> ds.FileSystemDataset:
     """Make a dataset with the columns of all files; a column that a file lacks is null there."""
@@ -255,6 +255,7 @@ def _make_dataset(
 
     # A column that is read has the same type in all files, or is all null in some: pyarrow would
     # cast without a word, also float64 to float32.
+    is_read = choose_read(request.columns, request.filter)
     datasets = [_open_root(root, kind, is_read) for root in roots]
     schemas = [schema for dataset in datasets for schema in list_schemas(dataset, alike)]
     for dataset in datasets:
@@ -263,7 +264,7 @@ def _make_dataset(
     footers = ((file.path, file.metadata.schema) for file in fragments if kind == "parquet")
     return ds.FileSystemDataset(
         fragments,
-        unify_schemas(schemas, is_read, partial(explain_int96, footers)).schema,
+        unify_schemas(schemas, is_read, partial(explain_int96, footers), request.dtype).schema,
         datasets[0].format,
         datasets[0].filesystem,
     )

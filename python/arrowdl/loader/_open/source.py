@@ -115,6 +115,7 @@ def make_request(
     vocabulary: Mapping[str, Any] | None,
     storage: Storage,
     functions: Functions,
+    dtype: Any,
     *,
     skips: bool,
 ) -> Request:
@@ -131,6 +132,7 @@ def make_request(
         Vocabulary.of_user(vocabulary),
         [] if skips else None,
         Access(storage.filesystem, storage.options, storage.retries, cache),
+        dtype,
         any(hasattr(step.function, "for_loader") for step in functions.arrow_steps),
     )
 

@@ -52,6 +52,7 @@ class Options:
     on_error: str = "raise"
     max_skipped_rows: int | None = None
     storage: Storage = field(default_factory=Storage)
+    dtype: Any = None  # of `columns`, as it was given
     bucket_rows: int | None = None  # of the windows of `bucket_by`; by default the buffer's
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from arrowdl import _core
 from arrowdl.loader._progress import OpeningLine
 from arrowdl.loader._schema.filters import find_columns
-from arrowdl.loader._skipped import OTHER_READERS
+from arrowdl.loader._schema.vocabulary import make_empty
+from arrowdl.loader._skipped import OTHER_READERS, OptionError
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
 
 if TYPE_CHECKING:
@@ -94,12 +96,14 @@ class Unified(NamedTuple):
 
     schema: pa.Schema
     drifted: set[str]  # columns that have other types in some files, and that are not read
+    dtype: Any = None  # as of `unify_schemas`
 
 
 def unify_schemas(
     schemas: Sequence[tuple[str, pa.Schema]],  # path and schema of each file
     is_read: Callable[[str], bool] = is_any,  # whether a column is read
     explain: Callable[[str], str] = explain_nothing,  # adds to the error about a column
+    dtype: Any = None,  # as of a Loader: the unit of times whose units differ
 ) -> Unified:
     """Return the columns of all files; a column that is not read may have several types."""
     import pyarrow as pa
@@ -112,19 +116,20 @@ def unify_schemas(
         schema = _leave_out(file_schema, drifted)
         if schema.equals(unified):
             continue
-        unified, schema = _join_types(unified, schema)
+        unified, schema = _join_types(unified, schema, dtype)
         differing = {name for name in schema.names if not _can_unify(unified, schema, name)}
         for name in differing:
             if is_read(name):
+                types = [one.field(name).type for one in (schema, unified)]
                 raise ValueError(
                     f'{path!r} has other types than {first!r} and the files after it: "{name}" is '
-                    f"{schema.field(name).type} and {unified.field(name).type}{explain(name)}. "
-                    "Leave it out with columns=, or give a pyarrow dataset with the schema that "
+                    f"{types[0]} and {types[1]}{explain(name)}. Leave it out with columns=, or"
+                    f"{advise_unit(name, *types)} give a pyarrow dataset with the schema that "
                     "all files are read as"
                 )
         drifted |= differing
         unified = pa.unify_schemas([unified, _leave_out(schema, differing)])
-    return Unified(_mark_index(unified, schemas), drifted)
+    return Unified(_mark_index(unified, schemas), drifted, dtype)
 
 
 def _mark_index(unified: pa.Schema, schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
@@ -145,11 +150,11 @@ def _leave_out(schema: pa.Schema, names: set[str]) -> pa.Schema:
     return pa.schema([field for field in schema if field.name not in names], schema.metadata)
 
 
-def _join_types(one: pa.Schema, other: pa.Schema) -> tuple[pa.Schema, pa.Schema]:
+def _join_types(one: pa.Schema, other: pa.Schema, dtype: Any) -> tuple[pa.Schema, pa.Schema]:
     """Return both schemas with the columns of other types that are the same tensors as one type."""
     for name in set(one.names) & set(other.names):
         fields = [schema.field(name) for schema in (one, other)]
-        joined = join_types(fields[0].type, fields[1].type)
+        joined = join_types(fields[0].type, fields[1].type, find_unit(dtype, name))
         if joined is not None and fields[0].type != fields[1].type:
             one, other = (
                 schema.set(schema.get_field_index(name), field.with_type(joined))
@@ -158,16 +163,45 @@ def _join_types(one: pa.Schema, other: pa.Schema) -> tuple[pa.Schema, pa.Schema]
     return one, other
 
 
-def join_types(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+def find_unit(dtype: Any, name: str) -> str | None:
+    """Return the unit of times that `dtype=` of a Loader has for a column; None if it has none."""
+    unit = str(dtype.get(name) if isinstance(dtype, Mapping) else dtype)
+    return unit if re.fullmatch(r"(timestamp|duration)\[(s|ms|us|ns)\]", unit) else None
+
+
+def advise_unit(name: str, one: pa.DataType, other: pa.DataType) -> str:
+    """Say which `dtype=` reads a column of two units as one; empty for other types."""
+    for unit in ("timestamp[us]", "duration[us]"):
+        if join_types(one, other) is None and join_types(one, other, unit) is not None:
+            return f' choose a unit that holds all times, as in dtype={{"{name}": "{unit}"}}, or'
+    return ""
+
+
+def _join_times(one: pa.DataType, other: pa.DataType, unit: str) -> pa.DataType | None:
+    """Return the type of two kinds of times in one unit; None for others, or unequal zones."""
+    import pyarrow as pa
+
+    wanted = pa.type_for_alias(unit)
+    if pa.types.is_duration(wanted):
+        return wanted if all(map(pa.types.is_duration, (one, other))) else None
+    zones = {getattr(type, "tz", None) for type in (one, other)}
+    are_times = all(pa.types.is_timestamp(t) or pa.types.is_date(t) for t in (one, other))
+    return pa.timestamp(wanted.unit, *zones) if are_times and len(zones) == 1 else None
+
+
+def join_types(one: pa.DataType, other: pa.DataType, unit: str | None = None) -> pa.DataType | None:
     """Return the type that columns of two types are read as; None if they are other tensors.
 
     Strings and binary differ in their offsets only, and so do lists. A list is a row of a
-    fixed-size list, if it has its length; pyarrow raises where one has another.
+    fixed-size list, if it has its length; pyarrow raises where one has another. Times whose units
+    differ are read in `unit`.
     """
     import pyarrow as pa
 
     if one.equals(other):
         return one
+    if unit is not None and (times := _join_times(one, other, unit)) is not None:
+        return times
     for kinds, joined in (
         ((pa.string(), pa.large_string(), pa.string_view()), pa.large_string()),
         ((pa.binary(), pa.large_binary(), pa.binary_view()), pa.large_binary()),
@@ -175,10 +209,10 @@ def join_types(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         if one in kinds and other in kinds:
             return joined
     if pa.types.is_struct(one) and pa.types.is_struct(other):
-        return _join_structs(one, other)
+        return _join_structs(one, other, unit)
     if not (_is_list(one) and _is_list(other)):
         return None
-    items = join_types(one.value_type, other.value_type)
+    items = join_types(one.value_type, other.value_type, unit)
     if items is None:
         return None
     field = one.value_field.with_type(items).with_nullable(True)
@@ -188,13 +222,13 @@ def join_types(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     return pa.list_(field, sizes.pop()) if sizes else pa.large_list(field)
 
 
-def _join_structs(one: pa.StructType, other: pa.StructType) -> pa.DataType | None:
+def _join_structs(one: pa.StructType, other: pa.StructType, unit: str | None) -> pa.DataType | None:
     import pyarrow as pa
 
     pairs = list(zip(one, other, strict=False))
     if len(one) != len(other) or any(mine.name != theirs.name for mine, theirs in pairs):
         return None
-    joined = [join_types(mine.type, theirs.type) for mine, theirs in pairs]
+    joined = [join_types(mine.type, theirs.type, unit) for mine, theirs in pairs]
     if None in joined:
         return None
     return pa.struct(
@@ -213,14 +247,31 @@ def _is_list(type: pa.DataType) -> bool:
     return any(is_kind(type) for is_kind in kinds)
 
 
-def read_alike(table: pa.Table, unified: Unified) -> pa.Table:
+def join_tables(tables: Iterable[tuple[str, pa.Table]], unified: Unified) -> pa.Table:
+    """Return the rows of files, each of which has a name, with the columns of all."""
+    import pyarrow as pa
+
+    # Its dictionaries have no values: those of the files are united, and lose their nulls.
+    empty = pa.Table.from_batches([make_empty(unified.schema)])
+    whole = [_read_alike(name, table, unified) for name, table in (("", empty), *tables)]
+    return pa.concat_tables(whole, promote_options="default")
+
+
+def _read_alike(name: str, table: pa.Table, unified: Unified) -> pa.Table:
     """Return a table of one file with the types of all files, without columns that are not read."""
+    import pyarrow as pa
+
     indices = [i for i, name in enumerate(table.column_names) if name not in unified.drifted]
     table = table.select(indices) if len(indices) < table.num_columns else table
     for i, field in enumerate(table.schema):
-        wanted = unified.schema.field(field.name).type
-        if field.type != wanted and join_types(field.type, wanted) is not None:
-            table = table.set_column(i, field.with_type(wanted), table.column(i).cast(wanted))
+        wanted, unit = unified.schema.field(field.name).type, find_unit(unified.dtype, field.name)
+        if field.type == wanted or join_types(field.type, wanted, unit) is None:
+            continue
+        try:
+            column = table.column(i).cast(wanted)
+        except pa.ArrowInvalid as error:
+            raise OptionError(f'"{field.name}" of {name}: {error}') from error
+        table = table.set_column(i, field.with_type(wanted), column)
     return table
 
 

@@ -23,6 +23,7 @@ class Request:
     # Files and row groups that cannot be read now are added. None: their errors are raised.
     skipped: list[Skipped] | None = None
     storage: Access = field(default_factory=Access)
+    dtype: Any = None  # as of a Loader: files whose times differ in their units are read in it
     names_files: bool = False  # whether columns have paths of files in the storage
     plan: FilePlan | None = None  # of the files, which are then neither listed nor opened
 
