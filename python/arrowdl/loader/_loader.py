@@ -183,8 +183,7 @@ class Loader(AdaptedReader):
         progress: bool | Report = False,
         **unknown: Unpack[NoOptions],
     ) -> None:
-        if unknown:
-            refuse_unknown(unknown, OPTIONS)
+        refuse_unknown(unknown, OPTIONS)
         storage = read_storage(storage)
         options = flatten(
             batch_size=batch_size,
