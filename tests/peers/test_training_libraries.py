@@ -98,3 +98,21 @@ def test_datafusion_keeps_the_types_of_tensors() -> None:
     plain = arrowdl.to_arrow_device(tensors, extensions=False)
     frame = datafusion.SessionContext().from_arrow(plain).filter(datafusion.col("flag"))
     assert arrowdl.to_numpy(frame)["cube"].tolist() == [[[0, 1], [2, 3]]]
+
+
+@pytest.mark.parametrize("kind", ["boxes", "structs", "union"])
+def test_datafusion_reads_slices_of_structs_and_unions(kind: str) -> None:
+    """findings/arrow-rs-panics-at-slices-of-vectors-of-structs.sh, and that of sparse unions."""
+    points = pa.array([{"x": i} for i in range(12)])
+    boxes = pa.FixedSizeListArray.from_arrays(points, 2)
+    structs = pa.StructArray.from_arrays([pa.StructArray.from_arrays([points], ["p"])], ["q"])
+    codes = pa.array([0, 1] * 6, pa.int8())
+    union = pa.UnionArray.from_sparse(codes, [pa.array(range(12)), pa.array(list("abcdefghijkl"))])
+    column = {"boxes": boxes, "structs": structs, "union": union}[kind]
+    for rows in (
+        arrowdl.to_arrow_device({"c": column})[1:5],
+        arrowdl.to_arrow_device({"c": column[1:5]}),
+        arrowdl.to_arrow_device(pa.record_batch({"c": column[1:5]})),
+    ):
+        frame = datafusion.SessionContext().from_arrow(rows)
+        assert frame.to_arrow_table()["c"].to_pylist() == column[1:5].to_pylist()

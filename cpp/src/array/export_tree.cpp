@@ -31,6 +31,14 @@ void narrow(const Type& type, int64_t first, int64_t count, ArrowArray* array) {
   }
 }
 
+/// Moves the offset of `shared` into its children, which have `rows` rows for each one of it.
+void move_offset_to_children(const Type& type, int64_t rows, ArrowArray* shared) {
+  for (std::size_t i = 0; i < type.children.size(); ++i) {
+    narrow(type.children[i], shared->offset * rows, shared->length * rows, shared->children[i]);
+  }
+  shared->offset = 0;
+}
+
 }  // namespace
 
 template <typename Node>
@@ -75,15 +83,12 @@ void tidy_for_export(const Type& type, ArrowArray* shared) {
 }
 
 void move_offset_to_fields(const Type& type, ArrowArray* shared) {
-  for (std::size_t i = 0; i < type.children.size(); ++i) {
-    narrow(type.children[i], shared->offset, shared->length, shared->children[i]);
-  }
-  shared->offset = 0;
+  move_offset_to_children(type, 1, shared);
   shared->null_count = 0;
   set_buffers(shared, {nullptr});
 }
 
-void begin_lists_at_zero(const Type& type, ArrowArray* shared) {
+void move_offsets_down(const Type& type, ArrowArray* shared) {
   if (type.layout == Layout::kFixedSizeList) {
     if (shared->buffers[0] != nullptr && shared->offset != 0) {
       const auto* bits = static_cast<const uint8_t*>(shared->buffers[0]);
@@ -96,14 +101,18 @@ void begin_lists_at_zero(const Type& type, ArrowArray* shared) {
         set_buffers(shared, {moved.data()});
       }
     }
-    narrow(type.children[0], shared->offset * type.list_size, shared->length * type.list_size,
-           shared->children[0]);
-    shared->offset = 0;
+    move_offset_to_children(type, type.list_size, shared);
+  } else if (type.layout == Layout::kSparseUnion && shared->offset != 0 && shared->length != 0) {
+    set_buffers(shared, {static_cast<const int8_t*>(shared->buffers[0]) + shared->offset});
+    move_offset_to_children(type, 1, shared);
+  } else if (type.layout == Layout::kStruct && shared->offset != 0 &&
+             (shared->buffers[0] == nullptr || shared->null_count == 0)) {
+    move_offset_to_fields(type, shared);
   }
   for (std::size_t i = 0; i < type.children.size(); ++i) {
-    begin_lists_at_zero(type.children[i], shared->children[i]);
+    move_offsets_down(type.children[i], shared->children[i]);
   }
-  if (type.dictionary != nullptr) begin_lists_at_zero(*type.dictionary, shared->dictionary);
+  if (type.dictionary != nullptr) move_offsets_down(*type.dictionary, shared->dictionary);
 }
 
 ARROWDL_END_NAMESPACE

@@ -57,9 +57,12 @@ void tidy_for_export(const Type& type, ArrowArray* shared);
 /// accepts no record batch with an offset or a bitmap of its own.
 void move_offset_to_fields(const Type& type, ArrowArray* shared);
 
-/// Moves the offsets of fixed-size lists of `shared`, a tree of share_tree in memory that the host
-/// may read, into their items, which end with the last row: polars 2.1 refuses lists with nulls
-/// otherwise. Copies the bits of validity if the first is not the first of a byte.
-void begin_lists_at_zero(const Type& type, ArrowArray* shared);
+/// Moves the offsets of fixed-size lists, sparse unions and structs of `shared`, a tree of
+/// share_tree in memory that the host may read, into their children, which end with the last row:
+/// polars 2.1 refuses fixed-size lists with nulls otherwise, and arrow-rs forgets the offset of a
+/// union and applies that of a struct below another one twice. Copies the bits of validity of a
+/// list if the first is not the first of a byte; a struct with a bitmap keeps its offset unless it
+/// has no null.
+void move_offsets_down(const Type& type, ArrowArray* shared);
 
 ARROWDL_END_NAMESPACE

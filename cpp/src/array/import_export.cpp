@@ -91,7 +91,7 @@ OwnedArray DeviceArray::export_array() const {
   }
   synchronize();
   OwnedArray shared = share_array(*this);
-  begin_lists_at_zero(*type_, shared.get());
+  move_offsets_down(*type_, shared.get());
   return shared;
 }
 
@@ -99,7 +99,7 @@ OwnedDeviceArray DeviceArray::export_device_array() const {
   record_default_stream(*this);
   OwnedDeviceArray exported;
   OwnedArray shared = share_array(*this);
-  if (device().type == kDLCPU) begin_lists_at_zero(*type_, shared.get());  // memory is ready
+  if (device().type == kDLCPU) move_offsets_down(*type_, shared.get());  // memory is ready
   shared.move(&exported->array);
   exported->device_type = storage_->array->device_type;
   exported->device_id = to_arrow_device_id(device());

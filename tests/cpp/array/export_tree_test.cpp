@@ -28,7 +28,7 @@ TEST(TidyForExport, KeepsTheOtherBuffersOfAnEmptyArrayWithoutOffsets) {
   EXPECT_EQ(shared->buffers[2], data);
 }
 
-TEST(BeginListsAtZero, CopiesTheBitsOfValidityThatBeginInAByte) {
+TEST(MoveOffsetsDown, CopiesTheBitsOfValidityThatBeginInAByte) {
   std::vector<OwnedSchema> item;
   item.push_back(make_nested_schema("i", {}, "item"));
   const OwnedSchema schema = make_nested_schema("+w:2", std::move(item));
@@ -52,7 +52,7 @@ TEST(BeginListsAtZero, CopiesTheBitsOfValidityThatBeginInAByte) {
     source.length = 6;
     OwnedArray shared;
     share_tree(source, std::make_shared<int>(), shared.get());
-    begin_lists_at_zero(type, shared.get());
+    move_offsets_down(type, shared.get());
     EXPECT_EQ(shared->offset, 0);
     EXPECT_EQ(shared->length, 6);
     EXPECT_EQ(shared->children[0]->offset, 2 * offset);
@@ -63,6 +63,46 @@ TEST(BeginListsAtZero, CopiesTheBitsOfValidityThatBeginInAByte) {
       EXPECT_EQ(validity[0] >> i & 1, bits[(offset + i) / 8] >> (offset + i) % 8 & 1);
     }
   }
+}
+
+TEST(MoveOffsetsDown, LeavesStructsWithABitmapAndUnionsWithoutTypeCodes) {
+  std::vector<OwnedSchema> fields;
+  fields.push_back(make_nested_schema("+us:", {}, "u"));
+  const OwnedSchema schema = make_nested_schema("+s", std::move(fields));
+  const Type type = parse_schema(*schema.get());
+  const int8_t codes[4] = {};
+  const uint8_t bits = 0b1101;
+  const void* code_buffers[1] = {codes};
+  const void* buffers[1] = {&bits};
+  ArrowArray codes_of = {};
+  codes_of.offset = 1;
+  codes_of.length = 3;
+  codes_of.n_buffers = 1;
+  codes_of.buffers = code_buffers;
+  ArrowArray* children[1] = {&codes_of};
+  ArrowArray source = {};
+  source.offset = 1;
+  source.length = 2;
+  source.n_buffers = 1;
+  source.buffers = buffers;
+  source.n_children = 1;
+  source.children = children;
+  for (const int64_t null_count : {-1, 1, 0}) {
+    source.null_count = null_count;
+    OwnedArray shared;
+    share_tree(source, std::make_shared<int>(), shared.get());
+    move_offsets_down(type, shared.get());
+    EXPECT_EQ(shared->offset, null_count == 0 ? 0 : 1);
+    EXPECT_EQ(shared->buffers[0], null_count == 0 ? nullptr : &bits);
+    EXPECT_EQ(shared->children[0]->offset, 0);
+    EXPECT_EQ(shared->children[0]->buffers[0], codes + (null_count == 0 ? 2 : 1));
+  }
+  codes_of.length = source.length = source.offset = 0;
+  code_buffers[0] = nullptr;
+  OwnedArray shared;
+  share_tree(source, std::make_shared<int>(), shared.get());
+  move_offsets_down(type, shared.get());
+  EXPECT_EQ(shared->children[0]->buffers[0], nullptr);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import arrowdl
+import nanoarrow
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -25,6 +26,54 @@ def test_list_views_without_rows_go_to_pyarrow(format: str, child: str) -> None:
     there = pa.array(array)
     there.validate(full=True)
     assert len(there) == 0
+
+
+# ---- slices of what begins where its parent begins
+
+
+POINTS = pa.array([{"x": i, "s": str(i) if i % 3 else None} for i in range(24)])
+HOLES = pa.array([{"x": i} if i % 5 else None for i in range(24)])
+EITHER = pa.UnionArray.from_sparse(
+    pa.array([0, 1] * 12, pa.int8()), [pa.array(range(24)), POINTS.field("s")]
+)
+PARENTS = {
+    "boxes": pa.FixedSizeListArray.from_arrays(POINTS, 2),
+    "boxes of boxes": pa.FixedSizeListArray.from_arrays(
+        pa.FixedSizeListArray.from_arrays(POINTS, 2), 3
+    ),
+    "structs": pa.StructArray.from_arrays([pa.StructArray.from_arrays([POINTS], ["p"])], ["q"]),
+    "boxes of unions": pa.FixedSizeListArray.from_arrays(
+        pa.StructArray.from_arrays([EITHER, POINTS], ["u", "p"]), 3
+    ),
+    "boxes of holes": pa.FixedSizeListArray.from_arrays(HOLES, 2),
+}
+
+
+def find_offsets(array: Any, type: pa.DataType) -> set[int]:
+    """Return the offsets of what lies at or below `array`, but for structs with a bitmap."""
+    offsets = set()
+    if pa.types.is_struct(type) or pa.types.is_fixed_size_list(type) or pa.types.is_union(type):
+        offsets = {array.offset} if pa.types.is_union(type) or not array.buffers[0] else set()
+        for i in range(type.num_fields):
+            offsets |= find_offsets(array.child(i), type.field(i).type)
+    return offsets
+
+
+@pytest.mark.parametrize("name", PARENTS)
+def test_slices_move_their_offsets_into_the_children(name: str) -> None:
+    random = np.random.default_rng(0)
+    column = PARENTS[name]
+    rows = arrowdl.to_arrow_device({"c": column})
+    for _ in range(12):
+        start, stop = sorted(random.integers(0, len(column) + 1, 2).tolist())
+        parts = rows[start:stop]["c"], arrowdl.to_arrow_device(column[start:stop])
+        for part in (*parts, arrowdl.to_arrow_device({"c": column[start:stop]})["c"]):
+            there = pa.array(part)
+            there.validate(full=True)
+            assert there.to_pylist() == column[start:stop].to_pylist()
+            assert find_offsets(nanoarrow.c_array(part), column.type) <= {0}
+        frame = pa.record_batch(rows[start:stop])
+        assert frame["c"].to_pylist() == column[start:stop].to_pylist()
 
 
 # ---- the null type as polars exports it
