@@ -11,7 +11,7 @@ trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet arro3-core==0.9.1 datafusion==55.0.0 vortex-data==0.93.0 polars==2.1.0 \
   duckdb==2.0.1 pyarrow==26.0.1 numpy==2.4.6
-RUST_BACKTRACE=0 "$folder/venv/bin/python" - 2>"$folder/log" <<'EOF'
+RUST_BACKTRACE=0 "$folder/venv/bin/python" - 2>"$folder/log" <<'EOF' || { tail -n 5 "$folder/log" >&2; exit 1; }
 import arro3.core
 import datafusion
 import duckdb

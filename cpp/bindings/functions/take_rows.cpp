@@ -96,6 +96,8 @@ void append_item(PyObject* item, py::object* known_dtype, NumberWriter* writer) 
   if (PyLong_CheckExact(item) == 0) {
     if (PyBool_Check(item)) raise_type_error("a bool is not a row number: ", kAdvice);
     refuse_bool(item, known_dtype);
+    if (PyIndex_Check(item) == 0)
+      raise_type_error("a row number of type ", Py_TYPE(item)->tp_name, ": ", kAdvice);
     number = checked(PyNumber_Index(item));
   }
   int overflow = 0;

@@ -9,7 +9,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from arrowdl._commands.footers import ColumnFacts, Footers, read_footers
-from arrowdl._commands.text import align
+from arrowdl._commands.text import align, escape
 from arrowdl.loader import Loader
 from arrowdl.loader._look.batch_schema import describe_field, show
 from arrowdl.loader._look.explain import count_of, measure_files, show_bytes
@@ -74,11 +74,11 @@ class Inspection:
     advice: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        parts = ["\n".join(self._list_facts()), self._list_columns()]
-        return "\n\n".join([*parts, "\n".join(f"- {text}" for text in self.advice)]).rstrip()
+        advice = "\n".join(f"- {escape(text)}" for text in self.advice)
+        return "\n\n".join(["\n".join(self._list_facts()), self._list_columns(), advice]).rstrip()
 
     def _list_facts(self) -> Iterator[str]:
-        yield f"source       {self.version or self.kind}"
+        yield f"source       {escape(self.version or self.kind)}"
         if self.files:
             size = "" if self.file_bytes is None else f", {show_bytes(self.file_bytes)}"
             yield f"files        {self.files:,}{size}"

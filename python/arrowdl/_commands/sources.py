@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from arrowdl._commands.text import escape
+
 if TYPE_CHECKING:
     from arrowdl.loader._types import Framework
 
@@ -100,5 +102,5 @@ def choose_framework(name: Framework | None) -> Framework:
 
 def fail(error: Exception) -> int:
     """Print an error; return the exit code of a command that could not read its source."""
-    print(f"error: {error}", file=sys.stderr)
+    print("error:", "\n".join(map(escape, str(error).splitlines())), file=sys.stderr)
     return 1

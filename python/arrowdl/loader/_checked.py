@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from arrowdl.loader._epoch.packed import check_pack
-from arrowdl.loader._open.share_plan import open_by_plan
+from arrowdl.loader._open.open_by_plan import open_by_plan
 from arrowdl.loader._open.source import make_request
 from arrowdl.loader._options.options import Options
 from arrowdl.loader._parquet.polars_decoder import import_polars

@@ -93,7 +93,7 @@ def require_rows(name: str, value: Any) -> int | Literal["auto"]:
     """
     if isinstance(value, str) and value == "auto":
         return "auto"
-    if isinstance(value, str):
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise ValueError(f'{name}={value!r}: expected "auto" or a number of rows')
     return require_int(name, value, 1, 2**32 - 1)
 

@@ -198,6 +198,26 @@ def test_the_report_is_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert any(line.startswith("- ") for line in lines)
 
 
+def test_a_terminal_gets_no_control_characters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Names of columns and of fields are in the table, in advice and in errors."""
+    name = "a\x1b]0;title\x07\n\x9b"
+    table = pa.table({name: pa.array([1.5], pa.float64()), "s": [{name: 1}], "ë ": [1]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert main(["inspect", str(tmp_path), "--framework", "numpy"]) == 0
+    out, _ = capsys.readouterr()
+    assert out.replace("\n", "").isprintable()
+    assert "\na\\x1b]0;title\\x07\\n\\x9b  double" in out
+    assert '- "a\\x1b]0;title\\x07\\n\\x9b": float64' in out
+    assert "\në " in out
+    pq.write_table(table.set_column(0, name, [[1]]), tmp_path / "b.parquet")
+    assert main(["inspect", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert error.replace("\n", "").isprintable()
+    assert "a\\x1b]0;title" in error
+
+
 def test_what_cannot_be_read_is_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

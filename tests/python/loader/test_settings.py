@@ -94,7 +94,7 @@ def test_numbers_of_numpy() -> None:
             lambda: Shuffle("all"),
             "Shuffle.buffer_size='all': expected \"auto\" or a number of rows",
         ),
-        (lambda: Shuffle(True), "Shuffle.buffer_size=True: expected an int"),
+        (lambda: Shuffle(True), 'Shuffle.buffer_size=True: expected "auto" or a number of rows'),
         (lambda: Seed("7"), "Seed.number='7': expected an int"),
         (lambda: Seed(7, transforms=0), "Seed.transforms=0: expected True or False"),
         (lambda: Padded("x"), "Padded.value='x': expected an int, a float or a bool"),
@@ -104,6 +104,10 @@ def test_numbers_of_numpy() -> None:
         (lambda: Padded(multiple=1.5), "Padded.multiple=1.5: expected an int of at least 1"),
         (lambda: Buckets(3), "Buckets.column=3: give the name of a column"),
         (lambda: Buckets("n", window=-1), "Buckets.window=-1: expected an int of at least 1"),
+        (
+            lambda: Buckets("n", window=None),
+            'Buckets.window=None: expected "auto" or a number of rows',
+        ),
         (lambda: Audio("16k"), "Audio.sample_rate='16k': expected an int of at least 1"),
         (
             lambda: Audio(0),

@@ -21,7 +21,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pytest
 from arrowdl.loader import Retries
-from arrowdl.loader._storage.retrying import RetryingHandler
+from arrowdl.loader._storage.retrying_handler import RetryingHandler
 from fsspec.implementations.memory import MemoryFileSystem
 from helpers.options import group
 from helpers.processes import run_python
@@ -390,7 +390,7 @@ def test_a_store_may_be_away_for_a_minute(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """On a clock of its own. One warning tells that it takes long."""
-    from arrowdl.loader._storage import retries
+    from arrowdl.loader._storage import retry_calls
 
     now = [0.0]
 
@@ -402,16 +402,16 @@ def test_a_store_may_be_away_for_a_minute(
             raise ConnectionResetError("away")
         return "answer"
 
-    monkeypatch.setattr(retries.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(retries.GATE, "sleep", wait)
+    monkeypatch.setattr(retry_calls.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(retry_calls.GATE, "sleep", wait)
     for away in (1, 60):
         now[0] = 0.0
-        assert retries.call_with_retries(Retries(), f"asking {away}", ask) == "answer"
+        assert retry_calls.call_with_retries(Retries(), f"asking {away}", ask) == "answer"
     (record,) = [own for own in caplog.records if own.levelname == "WARNING"]
     assert "asking 60 failed: ConnectionResetError: away; try" in record.getMessage()
     now[0], away = 0.0, 1000
     with pytest.raises(OSError, match="asking 9 failed 20 times"):
-        retries.call_with_retries(Retries(deadline=1e6), "asking 9", ask)
+        retry_calls.call_with_retries(Retries(deadline=1e6), "asking 9", ask)
 
 
 @pytest.mark.parametrize(

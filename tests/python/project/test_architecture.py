@@ -240,7 +240,7 @@ OF_A_FRAMEWORK = {
         f"python/arrowdl/loader/_storage/{stem}.py": "pyarrow"
         for stem in (
             *("cached", "fetch_ahead", "fetch_file", "fetch_handler", "footers", "fsspec_files"),
-            *("handlers", "held_ranges", "pinned", "retrying", "revisions", "stores"),
+            *("handlers", "held_ranges", "pinned", "retrying_handler", "revisions", "stores"),
             "unit_ranges",
         )
     },

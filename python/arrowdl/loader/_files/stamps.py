@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from arrowdl.loader._files.footers import Footers, Stamp, check_footer
 from arrowdl.loader._storage.readers import Stamp as StoredStamp
 from arrowdl.loader._storage.readers import is_other_time
-from arrowdl.loader._storage.retries import RetriedError
+from arrowdl.loader._storage.retry_calls import RetriedError
 from arrowdl.loader._storage.threads import FILES_AT_ONCE, map_in_threads
 from arrowdl.loader._storage.transient import FileChangedError
 

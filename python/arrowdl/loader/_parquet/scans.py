@@ -31,7 +31,7 @@ from arrowdl.loader._schema.filters import (
 )
 from arrowdl.loader._schema.vocabulary import make_empty, make_table
 from arrowdl.loader._skipped import CANNOT_READ, OptionError
-from arrowdl.loader._storage.retries import RetriedError
+from arrowdl.loader._storage.retry_calls import RetriedError
 from arrowdl.loader._storage.transient import FileChangedError
 
 if TYPE_CHECKING:

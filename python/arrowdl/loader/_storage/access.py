@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._settings.retries import Retries
 from arrowdl.loader._settings.storage import is_of_fsspec
-from arrowdl.loader._storage.attempts import count_late
 from arrowdl.loader._storage.disk_cache import DiskCache
 from arrowdl.loader._storage.readers import Stamp
-from arrowdl.loader._storage.retries import RetriedError, call_with_retries
+from arrowdl.loader._storage.retry_calls import RetriedError, call_with_retries
 from arrowdl.loader._storage.secrets import Secrets, find_secrets
+from arrowdl.loader._storage.time_limit import count_late
 from arrowdl.loader._storage.urls import (
     SCHEMES,
     describe_url,
@@ -108,7 +108,7 @@ class Access:
 
         from arrowdl.loader._storage.cached import cache
         from arrowdl.loader._storage.pinned import pin
-        from arrowdl.loader._storage.retrying import retry
+        from arrowdl.loader._storage.retrying_handler import retry
         from arrowdl.loader._storage.stores import StoresHandler
 
         filesystem = pin(fs.PyFileSystem(StoresHandler(stores)), planned_stamps)

@@ -24,7 +24,7 @@ from arrowdl.loader._storage.fetch_handler import FetchHandler
 from arrowdl.loader._storage.handlers import check_unchanged
 from arrowdl.loader._storage.held_ranges import Range
 from arrowdl.loader._storage.readers import join_bytes
-from arrowdl.loader._storage.retries import end_waits_with
+from arrowdl.loader._storage.retry_calls import end_waits_with
 from arrowdl.loader._storage.stragglers import Stragglers
 from arrowdl.loader._storage.unit_ranges import UnitRanges
 

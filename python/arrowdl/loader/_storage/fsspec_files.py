@@ -12,10 +12,10 @@ from urllib.parse import unquote
 
 import pyarrow.fs as fs
 
-from arrowdl.loader._storage.attempts import find_time_left, note_progress
 from arrowdl.loader._storage.handlers import ReadingHandler, to_nanoseconds
 from arrowdl.loader._storage.readers import FileEnd, Reader, Stamp, list_changes, read_last
 from arrowdl.loader._storage.steps_up import has_step_up
+from arrowdl.loader._storage.time_limit import find_time_left, note_progress
 from arrowdl.loader._storage.transient import (
     OtherVersionError,
     ShortReadError,

@@ -16,9 +16,9 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.fs as fs
 
-from arrowdl.loader._storage.attempts import note_progress
 from arrowdl.loader._storage.marked_reads import MarkedRead
 from arrowdl.loader._storage.readers import FileEnd, Reader, Stamp, make_native_file, read_last
+from arrowdl.loader._storage.time_limit import note_progress
 from arrowdl.loader._storage.transient import PassingError
 
 

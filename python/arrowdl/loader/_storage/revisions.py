@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from arrowdl.loader._settings.retries import Retries
 from arrowdl.loader._storage.handlers import find_handler
-from arrowdl.loader._storage.retries import call_with_retries
+from arrowdl.loader._storage.retry_calls import call_with_retries
 from arrowdl.loader._storage.stores import Store, StoresHandler
 
 if TYPE_CHECKING:

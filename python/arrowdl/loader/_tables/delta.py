@@ -164,7 +164,7 @@ def _choose_filesystem(table: Any, secrets: Sequence[str], access: Access) -> tu
         path = unquote(url.path) if url.scheme else table.table_uri
         return fs.LocalFileSystem(), f"{path.rstrip('/')}/"
     from arrowdl.loader._settings.retries import Retries
-    from arrowdl.loader._storage.retries import call_with_retries
+    from arrowdl.loader._storage.retry_calls import call_with_retries
     from arrowdl.loader._storage.secrets import Secrets
     from arrowdl.loader._storage.table_stores import open_table_store
 

@@ -12,7 +12,7 @@ from arrowdl.loader._schema.fields import find_paths
 from arrowdl.loader._schema.filters import check_filter
 from arrowdl.loader._settings.retries import Retries
 from arrowdl.loader._sources.request import Request
-from arrowdl.loader._storage.retries import call_with_retries
+from arrowdl.loader._storage.retry_calls import call_with_retries
 from arrowdl.loader._storage.secrets import Secrets, find_secrets
 from arrowdl.loader._tables.data_files import DataFilesSource
 from arrowdl.loader._tables.fields import TableField, list_children

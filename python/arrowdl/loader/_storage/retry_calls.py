@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from arrowdl.loader._settings.retries import Retries
-from arrowdl.loader._storage.attempts import TimeUpError, call_within
 from arrowdl.loader._storage.exit_gate import GATE, ExitError
+from arrowdl.loader._storage.time_limit import TimeUpError, call_within
 from arrowdl.loader._storage.transient import find_advice, is_transient
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ import pyarrow.fs as fs
 from arrowdl.loader._settings.retries import Retries
 from arrowdl.loader._storage.handlers import ReadingHandler
 from arrowdl.loader._storage.readers import FileEnd, Reader, Stamp
-from arrowdl.loader._storage.retries import RetriedError, call_with_retries
+from arrowdl.loader._storage.retry_calls import RetriedError, call_with_retries
 from arrowdl.loader._storage.transient import PassingError
 
 T = TypeVar("T")

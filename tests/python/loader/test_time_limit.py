@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from arrowdl.loader import Retries
-from arrowdl.loader._storage.attempts import TimeUpError, call_within, note_progress
-from arrowdl.loader._storage.retries import call_with_retries
+from arrowdl.loader._storage.retry_calls import call_with_retries
+from arrowdl.loader._storage.time_limit import TimeUpError, call_within, note_progress
 from helpers.processes import run_python
 
 
@@ -95,7 +95,7 @@ def test_nothing_is_held_afterwards() -> None:
 
 FORKED = """
 import os, threading
-from arrowdl.loader._storage.attempts import call_within
+from arrowdl.loader._storage.time_limit import call_within
 go = threading.Event()
 assert call_within(60, lambda: 1) == 1
 thread = threading.Thread(target=call_within, args=(60, go.wait))
