@@ -250,10 +250,8 @@ def check_fragment(fragment: Any) -> None:
     try:
         current.append_row_groups(metadata)
     except RuntimeError as error:
-        raise OSError(
-            f"the footer of {fragment.path!r} is damaged, or has changed since the dataset read "
-            f"its footer: make a new dataset ({error})"
-        ) from error
+        text = "is damaged, or has changed since the dataset read its footer: make a new dataset"
+        raise OSError(f"the footer of {fragment.path!r} {text}") from error
     current.write_metadata_file(sink := pa.BufferOutputStream())
     check_footer(repr(fragment.path), pa.BufferReader(sink.getvalue()))
 

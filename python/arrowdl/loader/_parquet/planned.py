@@ -13,7 +13,6 @@ from arrowdl.loader._files.file_plan import FilePlan, PlannedFile, PlannedTable
 from arrowdl.loader._files.footers import check_footer
 from arrowdl.loader._files.stamps import check_fragment, is_of_metadata_file
 from arrowdl.loader._parquet.pruning import list_fragments
-from arrowdl.loader._parquet.scans import naming_files
 from arrowdl.loader._storage.readers import Stamp
 from arrowdl.loader._storage.transient import FileChangedError
 
@@ -68,8 +67,7 @@ class FragmentMaker:
         nbytes = 0
         if hasattr(fragment, "ensure_complete_metadata"):
             if self.plan is not None:  # else the core has read the footer
-                with naming_files([file.path]):
-                    check_fragment(fragment)
+                check_fragment(fragment)
             self.compare(fragment.metadata, file)
             nbytes = fragment.metadata.serialized_size
         self._keep(file.path, fragment, nbytes)

@@ -81,7 +81,7 @@ def read_schema(fragment: ds.Fragment) -> tuple[str, pa.Schema]:
     keys = ds.get_partition_keys(fragment.partition_expression)
     try:
         schema = fragment.physical_schema
-        fields = [field for field in schema if field.name not in keys]  # raises if it is no UTF-8
+        fields = [field for field in schema if field.name not in keys]  # a name may not be UTF-8
     except Exception as error:
         if fragment.path not in str(error):
             others = OTHER_READERS if fragment.format.default_extname == "parquet" else ""
