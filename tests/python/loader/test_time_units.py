@@ -173,6 +173,15 @@ def test_times_that_do_not_fit(tmp_path: Path, kind: str, on_error: str) -> None
         )
 
 
+@pytest.mark.parametrize("kind", ["parquet", "lz4"])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_filters_on_times_that_do_not_fit(tmp_path: Path, kind: str, on_error: str) -> None:
+    write(tmp_path, ["ns", "s"], kind)
+    keeps = pc.field("t") > pa.scalar(-5, pa.timestamp("s"))
+    with pytest.raises(ValueError, match=r'"t" of .*0\..* timestamp\[ns\].*lose data'):
+        read(tmp_path, dtype={"t": "timestamp[ms]"}, filter=keeps, on_error=on_error)
+
+
 def feather_bytes(table: pa.Table) -> bytes:
     file = io.BytesIO()
     feather.write_feather(table, file)

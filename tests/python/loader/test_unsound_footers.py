@@ -13,9 +13,12 @@ import arrowdl
 import fsspec
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
 from arrowdl._commands.inspection import inspect_source
+from arrowdl.loader._storage import handlers
+from arrowdl.loader._storage.readers import Stamp
 from helpers.stores import MemoryStore
 
 FILES, ROWS = 3, 10
@@ -148,6 +151,25 @@ def test_a_file_of_a_store_is_named(paths: list[Path], damage: Callable[[Path], 
         read(names, storage=arrowdl.Storage(filesystem=store.open()))
 
 
+@pytest.mark.parametrize("size", [0, 7, 8, 500])
+@pytest.mark.parametrize("options", [{}, {"filter": GREAT}], ids=str)
+def test_a_file_that_was_cut_is_named(paths: list[Path], size: int, options: Any) -> None:
+    dataset = open_memory(paths[0].parent)
+    dataset.count_rows()
+    fsspec.filesystem("memory").pipe(str(paths[1]), paths[1].read_bytes()[:size])
+    with pytest.raises(OSError, match=r"footer of .*1\.parquet.* is damaged"):
+        read(dataset, **options)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(b"\x18\x02id", b"\x18\x02\xffd"), (b"/////", b"????/")]
+)
+def test_an_error_of_pyarrow_names_the_file(paths: list[Path], before: bytes, after: bytes) -> None:
+    paths[1].write_bytes(paths[1].read_bytes().replace(before, after))
+    with pytest.raises((OSError, ValueError), match=r"1\.parquet"):
+        read(paths[0].parent)
+
+
 @pytest.fixture
 def encrypted(tmp_path: Path) -> tuple[Path, ds.ParquetFileFormat]:
     """A file whose footer can be read without keys, and what reads it with them."""
@@ -190,3 +212,23 @@ def test_encrypted_columns_need_keys(
     assert read(dataset) == list(range(ROWS))
     assert [fragment.metadata.num_rows for fragment in dataset.get_fragments()] == [ROWS]
     assert read(dataset) == list(range(ROWS))
+
+
+@pytest.mark.parametrize("is_several", [False, True])
+def test_an_encrypted_file_that_is_written_again(
+    encrypted: tuple[Path, ds.ParquetFileFormat], is_several: bool
+) -> None:
+    path, _ = encrypted
+    dataset = ds.dataset(path)
+    dataset.count_rows()
+    pq.write_table(pa.table({"id": range(ROWS), "x": range(ROWS)}), path)
+    with pytest.raises(OSError, match=r"footer of .*a\.parquet.* is damaged, or"):
+        read(ds.dataset([dataset]) if is_several else dataset)
+
+
+def test_an_encrypted_object_of_s3_is_refused(
+    encrypted: tuple[Path, ds.ParquetFileFormat],
+) -> None:
+    path, _ = encrypted
+    with pytest.raises(OSError, match=r"columns of .*a\.parquet.* are encrypted"):
+        handlers._read_s3_footer(fs.LocalFileSystem(), str(path), 300, Stamp(path.stat().st_size))

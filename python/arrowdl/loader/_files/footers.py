@@ -40,8 +40,9 @@ def check_footer(name: str, file: Any, fragment: Any = None) -> bool:
 
     Returns whether it is plain: of an encrypted one, a row of `fragment` is read, by its keys.
     """
-    length, magic = struct.unpack("<I4s", file.read_at(8, file.size() - 8))
-    footer = file.read_at(length, file.size() - 8 - length)
+    size = file.size() - 8
+    length, magic = struct.unpack("<I4s", file.read_at(8, size)) if size >= 0 else (0, b"")
+    footer = file.read_at(length, size - length) if length <= size else b""
     is_sound = None if magic == b"PARE" else _core.is_sound_parquet_footer(footer)
     if is_sound is None and fragment is not None:
         fragment.head(1)

@@ -86,7 +86,8 @@ def _describe_damage(
             continue
         group = f", row group {part.row_groups[0].id}" if hasattr(part, "row_groups") else ""
         _check_filter(part, schema, filter, f"{path!r}{group}")
-        bad = next((name for name in columns if not _can_read(part, schema, [name], None)), None)
+        names = *columns, *find_columns(schema.names, [], filter)
+        bad = next((name for name in names if not _can_read(part, schema, [name], None)), None)
         if bad is not None:
             _check_type(part, schema, bad, f"{path!r}{group}")
         column = "" if bad is None else f', column "{bad}"'

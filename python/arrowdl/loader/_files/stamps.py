@@ -235,16 +235,25 @@ def has_footer(fragment: Any) -> bool:
 
 def check_fragment(fragment: Any) -> None:
     """Raise OSError for a Parquet file whose columns pyarrow cannot show; see `check_footer`."""
-    import pyarrow as pa
-
     if not hasattr(fragment, "ensure_complete_metadata"):
         return
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     is_known, metadata = has_footer(fragment), fragment.metadata
     with fragment.open() as file:
         is_plain = check_footer(repr(fragment.path), file, fragment)
-    if is_known and is_plain:  # from a metadata file, maybe
-        metadata.write_metadata_file(sink := pa.BufferOutputStream())
-        check_footer(repr(fragment.path), pa.BufferReader(sink.getvalue()))
+        current = pq.read_metadata(file) if is_known and is_plain else metadata
+    if current.equals(metadata):
+        return
+    # It is from a metadata file, maybe. pyarrow ends the process where it writes an encrypted one.
+    try:
+        current.append_row_groups(metadata)
+    except RuntimeError as error:
+        text = "is damaged, or has changed since the dataset read its footer: make a new dataset"
+        raise OSError(f"the footer of {fragment.path!r} {text}") from error
+    current.write_metadata_file(sink := pa.BufferOutputStream())
+    check_footer(repr(fragment.path), pa.BufferReader(sink.getvalue()))
 
 
 def is_of_metadata_file(fragment: Any) -> bool:

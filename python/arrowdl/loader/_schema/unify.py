@@ -81,14 +81,13 @@ def read_schema(fragment: ds.Fragment) -> tuple[str, pa.Schema]:
     keys = ds.get_partition_keys(fragment.partition_expression)
     try:
         schema = fragment.physical_schema
+        fields = [field for field in schema if field.name not in keys]  # a name may not be UTF-8
     except Exception as error:
         if fragment.path not in str(error):
             others = OTHER_READERS if fragment.format.default_extname == "parquet" else ""
             error.add_note(f"while arrowdl.Loader read {fragment.path!r}{others}")
         raise
-    if keys:
-        schema = pa.schema([field for field in schema if field.name not in keys])
-    return fragment.path, schema
+    return fragment.path, pa.schema(fields) if keys else schema
 
 
 class Unified(NamedTuple):

@@ -124,9 +124,20 @@ def _read_s3_footer(filesystem: Any, path: str, nbytes: int, stamp: Stamp) -> Fi
     """Read the footer of a Parquet file by a fragment: a file asks for its size first."""
     import pyarrow.dataset as ds
 
-    format, sink = ds.ParquetFileFormat(), pa.BufferOutputStream()
+    def refuse(config: object) -> NoReturn:  # pyarrow ends the process where it writes the footer
+        raise OSError(
+            f"columns of {path!r} are encrypted: give a pyarrow dataset that has the keys"
+        )
+
+    if not hasattr(ds, "ParquetDecryptionConfig"):  # pyarrow was built without encryption
+        return read_last(open_reader(filesystem, path), nbytes)
+    import pyarrow.parquet.encryption as pe
+
+    keys = pe.CryptoFactory(refuse), pe.KmsConnectionConfig(), pe.DecryptionConfiguration()
+    options = ds.ParquetFragmentScanOptions(decryption_config=ds.ParquetDecryptionConfig(*keys))
+    format = ds.ParquetFileFormat(default_fragment_scan_options=options)
     metadata = format.make_fragment(path, filesystem, file_size=stamp.size).metadata
-    metadata.write_metadata_file(sink)
+    metadata.write_metadata_file(sink := pa.BufferOutputStream())
     end = sink.getvalue().to_pybytes()[len(b"PAR1") :]
     if len(end) != metadata.serialized_size + 8:  # pyarrow does not write it as the file has it
         return read_last(open_reader(filesystem, path), nbytes)
