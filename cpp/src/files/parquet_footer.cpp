@@ -112,8 +112,9 @@ class Leaves {
       leaf.definition = group.levels.definition + (repetition == kRequired ? 0 : 1);
     }
     if (children > 0) open_.push_back({children, leaf});
-    if (children == 0 && !is_root) leaves_.push_back(leaf);
-    if (children == 0 && !is_root && (leaf.type < 0 || leaf.type >= kTypes)) input.fail();
+    if (children > 0 || is_root) return;
+    leaves_.push_back(leaf);
+    if (leaf.type < 0 || leaf.type >= kTypes) input.fail();
   }
 
   const std::vector<Leaf>& get() const noexcept { return leaves_; }

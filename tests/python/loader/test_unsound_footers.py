@@ -82,7 +82,9 @@ def open_memory(folder: Path) -> ds.Dataset:
     files = fsspec.filesystem("memory")
     for path in folder.iterdir():
         files.pipe(f"{folder}/{path.name}", path.read_bytes())
-    return ds.dataset(str(folder), filesystem=files, format="parquet")
+    dataset = ds.dataset(str(folder), filesystem=files, format="parquet")
+    dataset.count_rows()
+    return dataset
 
 
 WAYS: dict[str, Callable[[Path], Any]] = {
@@ -90,7 +92,7 @@ WAYS: dict[str, Callable[[Path], Any]] = {
     "dataset": ds.dataset,
     "dataset that has read the footers": open_known,
     "dataset of several": open_several,
-    "dataset in memory": open_memory,
+    "dataset in memory that has read the footers": open_memory,
     "folders that are a column": open_keys,
     "file objects": lambda folder: [io.BytesIO(p.read_bytes()) for p in sorted(folder.iterdir())],
 }

@@ -27,11 +27,8 @@ class Stamp(NamedTuple):
 
 
 def read_statistics(chunk: Any) -> Any:
-    """Return pyarrow's statistics of a column of a row group; None if there are none.
-
-    None too for values of a fixed size: arrow-rs cuts their bounds, and pyarrow then ends the
-    process.
-    """
+    """Return pyarrow's statistics of a column of a row group, or None."""
+    # arrow-rs cuts the bounds of values of a fixed size, and pyarrow then ends the process.
     return None if chunk.physical_type == "FIXED_LEN_BYTE_ARRAY" else chunk.statistics
 
 
@@ -47,10 +44,8 @@ def check_footer(name: str, file: Any, fragment: Any = None) -> bool:
     if is_sound is None and fragment is not None:
         fragment.head(1)
     elif not is_sound:
-        raise OSError(
-            f"the footer of {name} is damaged, or its columns are encrypted: write the file again, "
-            "or leave it out of the Loader's paths"
-        )
+        text = "is damaged, or its columns are encrypted: write the file again, or leave it out"
+        raise OSError(f"the footer of {name} {text}")
     return is_sound is not None
 
 

@@ -221,10 +221,8 @@ def check_footers(fragments: Iterable[Any]) -> None:
         if not has_footer(fragment) or is_of_metadata_file(fragment):
             continue
         if not copy(fragment).metadata.equals(fragment.metadata):
-            raise OSError(
-                f"{fragment.path!r} has changed since the dataset read its footer: make a new "
-                "dataset"
-            )
+            text = "has changed since the dataset read its footer: make a new dataset"
+            raise OSError(f"{fragment.path!r} {text}")
 
 
 def has_footer(fragment: Any) -> bool:
@@ -237,10 +235,13 @@ def check_fragment(fragment: Any) -> None:
     """Raise OSError for a Parquet file whose columns pyarrow cannot show; see `check_footer`."""
     if not hasattr(fragment, "ensure_complete_metadata"):
         return
+    is_known = has_footer(fragment)
+    if not (is_known or is_local(fragment.filesystem)):
+        return  # a store would be asked for each footer twice
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    is_known, metadata = has_footer(fragment), fragment.metadata
+    metadata = fragment.metadata
     with fragment.open() as file:
         is_plain = check_footer(repr(fragment.path), file, fragment)
         current = pq.read_metadata(file) if is_known and is_plain else metadata
@@ -250,7 +251,7 @@ def check_fragment(fragment: Any) -> None:
     try:
         current.append_row_groups(metadata)
     except RuntimeError as error:
-        text = "is damaged, or has changed since the dataset read its footer: make a new dataset"
+        text = "has changed since the dataset read it, or is damaged: make a new dataset"
         raise OSError(f"the footer of {fragment.path!r} {text}") from error
     current.write_metadata_file(sink := pa.BufferOutputStream())
     check_footer(repr(fragment.path), pa.BufferReader(sink.getvalue()))

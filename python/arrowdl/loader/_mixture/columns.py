@@ -62,10 +62,7 @@ class MixedColumns:
         if self._times:
             import pyarrow as pa
 
-            types = self._times
-            fields = [
-                own.with_type(types.get(own.name, own.type)) for own in pa.schema(empty.schema)
-            ]
+            fields = [f.with_type(self._times.get(f.name, f.type)) for f in pa.schema(empty.schema)]
             empty = _core.from_arrow(make_empty(pa.schema(fields)))
         return empty.schema
 

@@ -125,9 +125,7 @@ def _read_s3_footer(filesystem: Any, path: str, nbytes: int, stamp: Stamp) -> Fi
     import pyarrow.dataset as ds
 
     def refuse(config: object) -> NoReturn:  # pyarrow ends the process where it writes the footer
-        raise OSError(
-            f"columns of {path!r} are encrypted: give a pyarrow dataset that has the keys"
-        )
+        raise OSError(f"columns of {path!r} are encrypted: give a dataset that has the keys")
 
     if not hasattr(ds, "ParquetDecryptionConfig"):  # pyarrow was built without encryption
         return read_last(open_reader(filesystem, path), nbytes)
