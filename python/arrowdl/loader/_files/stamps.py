@@ -235,13 +235,12 @@ def check_fragment(fragment: Any) -> None:
     """Raise OSError for a Parquet file whose columns pyarrow cannot show; see `check_footer`."""
     if not hasattr(fragment, "ensure_complete_metadata"):
         return
-    is_known = has_footer(fragment)
-    if not (is_known or is_local(fragment.filesystem)):
+    if not is_local(fragment.filesystem):
         return  # a store would be asked for each footer twice
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    metadata = fragment.metadata
+    is_known, metadata = has_footer(fragment), fragment.metadata
     with fragment.open() as file:
         is_plain = check_footer(repr(fragment.path), file, fragment)
         current = pq.read_metadata(file) if is_known and is_plain else metadata
